@@ -6,13 +6,13 @@ use std::io::{Read, Write};
 
 use super::names::Names;
 use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_disk, is_number};
-use pagewise_hostfs::text::{rewritten, words};
+use pagewise_hostfs::text::{rewrite_lines, words};
 use pagewise_settings::plain::is_plain;
 
 /// Redacts a file line by line. It never returns `None`, because a dropped line is kept as an empty
 /// line.
 pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
-    Some(rewritten(bytes, keep))
+    Some(rewrite_lines(bytes, keep))
 }
 
 /// Keeps a text that only the kernel writes, provided that all of it is ASCII.

@@ -4,7 +4,7 @@
 use super::files::lines;
 use super::names::Names;
 use super::words::is_number;
-use pagewise_hostfs::text::{three_parts, unescaped_name, words};
+use pagewise_hostfs::text::{split_three, unescape_name, words};
 
 /// Keys of the lines of `/proc/PID/status` that are kept: ids, and numbers about memory.
 const STATUS: &[&[u8]] = &[
@@ -75,7 +75,7 @@ fn push_status_line(names: &mut Names, line: &[u8], kept: &mut Vec<u8>) {
     match field {
         b"Name" => {
             kept.extend_from_slice(b"Name:\t");
-            kept.extend_from_slice(names.program(&unescaped_name(value)).as_bytes());
+            kept.extend_from_slice(names.program(&unescape_name(value)).as_bytes());
         }
         b"Uid" => {
             let users: Vec<String> = words(value).map(|uid| names.user(uid).to_string()).collect();
@@ -131,7 +131,7 @@ pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 /// Redacts `/proc/PID/cgroup`, whose lines look like `4:memory:/path`.
 pub(super) fn redact_cgroup_file(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
-        let [id, controllers, path] = three_parts(line)?;
+        let [id, controllers, path] = split_three(line)?;
         let known = controllers.split(|&byte| byte == b',').all(|one| {
             one.is_empty()
                 || one == b"name=systemd"

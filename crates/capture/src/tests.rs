@@ -311,11 +311,12 @@ fn redacting_twice_drops_nothing_more() {
     let mut packed = Vec::new();
     let once = Capture::from_tape(tape());
     once.pack(&mut packed).unwrap();
-    let recording = Recording::from_archive(packed.as_slice(), "x").unwrap().end.remembering();
+    let recording =
+        Recording::from_archive(packed.as_slice(), "x").unwrap().end.start_remembering();
     for path in once.files.keys().filter_map(|path| path.strip_prefix("end/")) {
         let _ = recording.bytes(path);
     }
-    let files = recording.remembered();
+    let files = recording.into_remembered_files();
     let end = TapeEnd {
         name: "end",
         unix_seconds: 0.0,

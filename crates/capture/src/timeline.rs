@@ -82,7 +82,7 @@ impl Timeline {
     /// Whether a recording that began with [`Self::stream`] can hold the last reading.
     #[must_use]
     pub fn fits(&self) -> bool {
-        recording::fits(&self.files) && self.work <= MAX_WORK
+        recording::is_small_enough(&self.files) && self.work <= MAX_WORK
     }
 
     /// Returns the files that changed since the last reading; `None` if the recording would become
@@ -95,7 +95,7 @@ impl Timeline {
         let step = Step::between(&clock(end), &self.files, &files);
         self.work += step.work(&self.files);
         let before = std::mem::replace(&mut self.files, files);
-        let fit = recording::fits(&before) && recording::fits(&self.files);
+        let fit = recording::is_small_enough(&before) && recording::is_small_enough(&self.files);
         (fit && self.work <= MAX_WORK).then_some(step)
     }
 }

@@ -9,7 +9,7 @@ use pagewise_model::{Outcome, Reading, Source};
 use rustix::io::Errno;
 
 /// The path with a leading `/`, as in Readings.
-pub fn absolute(path: &str) -> String {
+pub fn absolute_path(path: &str) -> String {
     ["/", path].concat()
 }
 
@@ -60,7 +60,7 @@ impl Refusal {
     /// The refusal that an error of the kernel means for a file of a folder that holds copies of
     /// some files of a host. It is not known which files were copied, so that a file that is
     /// missing there proves nothing.
-    pub(crate) fn of_copy(errno: Errno) -> Self {
+    pub(crate) fn from_errno_of_copy(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR => Self::Denied(NOT_COLLECTED.into()),
             other => Self::from_errno(other),

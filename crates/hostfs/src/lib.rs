@@ -32,12 +32,12 @@ mod user_file;
 mod values;
 
 pub use answer::{
-    Entry, Facts, Files, NO_SUCH_FILE, NOT_COLLECTED, Refusal, SWITCHED_OFF, absolute, explain,
+    Entry, Facts, Files, NO_SUCH_FILE, NOT_COLLECTED, Refusal, SWITCHED_OFF, absolute_path, explain,
 };
 pub use open_file::OpenFile;
 pub use pieces::Pieces;
 pub use read::ReadHost;
-pub use root::{FIRST, HostRoot, MAX_FILE, PROBLEMS, RECORDS, comes_whole, read_records};
+pub use root::{FIRST, HostRoot, MAX_FILE, PROBLEMS, RECORDS, is_returned_whole, read_records};
 pub use trusted_folder::{FolderError, MakeFolder, TrustedFolder};
 pub use trusted_program::{
     PROGRAM_FOLDERS, ProgramError, acts_as_root, check_trusted_file, find_program,

@@ -4,7 +4,7 @@
 
 use pagewise_model::{PartRead, Source};
 
-use crate::answer::absolute;
+use crate::answer::absolute_path;
 use crate::read::ReadHost;
 use crate::root::HostRoot;
 
@@ -59,7 +59,7 @@ pub fn last<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) -
 fn is_beyond(host: &HostRoot, folder: &str, most: usize, found: usize, part: PartRead) -> bool {
     let is_beyond = found > most;
     if is_beyond {
-        let source = Source::file(absolute(folder));
+        let source = Source::file(absolute_path(folder));
         host.beyond_limit(&source, "entries", found as u64, most as u64, part);
     }
     is_beyond

@@ -39,7 +39,7 @@ struct Folder {
 
 impl Near {
     /// The folder from which to open `path`, and the rest of the path; `root` is `/`.
-    pub(crate) fn way<'a>(
+    pub(crate) fn split_at_open_folder<'a>(
         &'a mut self,
         root: &'a OwnedFd,
         path: &'a str,
@@ -47,7 +47,7 @@ impl Near {
         if let Some((folder, _)) = path.rsplit_once('/') {
             // a fast path: most files are in the folder that was used last
             if self.held.last().is_none_or(|held| held.path != folder) {
-                self.learn(root, folder);
+                self.open_if_repeated(root, folder);
             }
         }
         self.find_known(root, path)
@@ -77,13 +77,13 @@ impl Near {
         *self = Self::default();
     }
 
-    fn learn(&mut self, root: &OwnedFd, folder: &str) {
+    fn open_if_repeated(&mut self, root: &OwnedFd, folder: &str) {
         if self.last != folder {
             self.last.replace_range(.., folder);
             self.in_a_row = 0;
         }
         self.in_a_row += 1;
-        if self.in_a_row == WORTH && !is_of_a_process(folder) {
+        if self.in_a_row == WORTH && !is_process_folder(folder) {
             self.hold(root, folder);
         }
     }
@@ -94,7 +94,7 @@ impl Near {
         root: &'a OwnedFd,
         path: &'a str,
     ) -> Result<(&'a OwnedFd, &'a str), Errno> {
-        let Some((at, name)) = self.deepest(path) else {
+        let Some((at, name)) = self.find_deepest(path) else {
             return Ok((root, path));
         };
         if let Some(latest) = self.held.get_mut(at..) {
@@ -110,9 +110,9 @@ impl Near {
 
 impl Near {
     /// Index of the deepest open folder that contains `path`, and the rest of the path.
-    fn deepest<'a>(&self, path: &'a str) -> Option<(usize, &'a str)> {
+    fn find_deepest<'a>(&self, path: &'a str) -> Option<(usize, &'a str)> {
         let ways = self.held.iter().enumerate().rev();
-        let mut ways = ways.filter_map(|(at, held)| Some((at, inside(&held.path, path)?)));
+        let mut ways = ways.filter_map(|(at, held)| Some((at, strip_folder(&held.path, path)?)));
         let latest = ways.next()?;
         // the file is directly in this folder, so none can be deeper
         match memchr::memchr(b'/', latest.1.as_bytes()) {
@@ -122,13 +122,13 @@ impl Near {
     }
 }
 
-fn is_of_a_process(folder: &str) -> bool {
+fn is_process_folder(folder: &str) -> bool {
     let pid = folder.strip_prefix("proc/");
     pid.is_some_and(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The part of `path` below `folder`; `None` if the path is not in this folder.
-fn inside<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
+fn strip_folder<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     match path.strip_prefix(folder)? {
         "" => Some("."),
         rest => rest.strip_prefix('/'),
@@ -165,10 +165,10 @@ mod tests {
         let (_tree, root) = tree();
         let mut near = Near::default();
         let names = ["a/b/1", "a/b/2", "a/b/3", "a/b/4", "a/b"];
-        let ways = names.map(|path| near.way(&root, path).unwrap().1.to_owned());
+        let ways = names.map(|path| near.split_at_open_folder(&root, path).unwrap().1.to_owned());
         assert_eq!(ways, ["a/b/1", "a/b/2", "3", "4", "."]);
         near.forget();
-        assert_eq!(near.way(&root, "a/b/5").unwrap().1, "a/b/5");
+        assert_eq!(near.split_at_open_folder(&root, "a/b/5").unwrap().1, "a/b/5");
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         near.hold(&root, "proc");
         for name in ["status", "stat", "cgroup", "statm"] {
             let path = format!("proc/1/{name}");
-            assert_eq!(near.way(&root, &path).unwrap().1, format!("1/{name}"));
+            assert_eq!(near.split_at_open_folder(&root, &path).unwrap().1, format!("1/{name}"));
         }
         assert_eq!(near.held.len(), 1);
     }
@@ -188,8 +188,8 @@ mod tests {
         let (_tree, root) = tree();
         let mut near = Near::default();
         near.hold(&root, "a/none");
-        assert_eq!(near.way(&root, "a/none/x/y").unwrap_err(), Errno::NOENT);
-        assert!(near.way(&root, "a/none2").is_ok());
+        assert_eq!(near.split_at_open_folder(&root, "a/none/x/y").unwrap_err(), Errno::NOENT);
+        assert!(near.split_at_open_folder(&root, "a/none2").is_ok());
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
             near.hold(&root, &format!("a/{n}"));
             assert_eq!(near.held.len(), MOST.min(n + 2));
         }
-        assert_eq!(near.way(&root, "a/b").unwrap().1, "b");
+        assert_eq!(near.split_at_open_folder(&root, "a/b").unwrap().1, "b");
     }
 
     proptest! {
@@ -221,7 +221,7 @@ mod tests {
                 if hold {
                     near.hold(&root, path);
                 }
-                prop_assert_eq!(inode(near.way(&root, path)), inode(Ok((&root, path))), "{}", path);
+                prop_assert_eq!(inode(near.split_at_open_folder(&root, path)), inode(Ok((&root, path))), "{}", path);
             }
         }
     }

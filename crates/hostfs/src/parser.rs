@@ -79,7 +79,7 @@ impl Parser {
     fn files<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = (String, Entry)> + 'a {
         let parts = input.split(|&byte| byte == BETWEEN);
         let named = self.paths.iter().zip(parts).filter(|(_, part)| *part != MISSING);
-        named.map(|(path, part)| ((*path).to_owned(), entry(part)))
+        named.map(|(path, part)| ((*path).to_owned(), parse_part(part)))
     }
 }
 
@@ -102,7 +102,7 @@ fn is_log(path: &str) -> bool {
     matches!(path, "dev/kmsg" | "journal/kernel")
 }
 
-fn entry(part: &[u8]) -> Entry {
+fn parse_part(part: &[u8]) -> Entry {
     match part {
         REFUSED => Entry::Refused(Refusal::Denied("run as root".into())),
         bytes => Entry::File(bytes.to_vec()),
@@ -175,14 +175,14 @@ mod tests {
     fn an_input_is_the_files_it_was_made_of() {
         let host = HostRoot::memory([
             ("proc/pressure/cpu".to_owned(), Entry::File(b"some \xff".to_vec())),
-            ("proc/pressure/memory".to_owned(), entry(REFUSED)),
+            ("proc/pressure/memory".to_owned(), parse_part(REFUSED)),
         ]);
         let seed = PRESSURE.seed(&host).unwrap();
         assert_eq!(seed, b"some ?\xff\xfe\xff\xfd");
         let files: Vec<_> = PRESSURE.files(&seed).collect();
         assert_eq!(files.len(), 2);
         assert_eq!(files[0], ("proc/pressure/cpu".to_owned(), Entry::File(b"some ?".to_vec())));
-        assert_eq!(files[1], ("proc/pressure/memory".to_owned(), entry(REFUSED)));
+        assert_eq!(files[1], ("proc/pressure/memory".to_owned(), parse_part(REFUSED)));
     }
 
     #[test]

@@ -62,7 +62,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let bytes: Vec<u8> = (0..=255).collect();
         std::fs::write(folder.path().join("file"), &bytes).unwrap();
-        let folder = HostRoot::folder(folder.path()).unwrap().remembering();
+        let folder = HostRoot::folder(folder.path()).unwrap().start_remembering();
         let memory = HostRoot::memory([("file".to_owned(), Entry::File(bytes))]);
         for host in [&folder, &memory] {
             let pieces = host.pieces("file").unwrap();
@@ -73,6 +73,6 @@ mod tests {
             assert!(host.pieces("none").is_err());
         }
         assert!(folder.pieces(".").is_err(), "only regular files");
-        assert!(folder.remembered().is_empty());
+        assert!(folder.into_remembered_files().is_empty());
     }
 }

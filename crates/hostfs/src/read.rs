@@ -18,10 +18,10 @@ use crate::pieces::Pieces;
 /// Reads a host's files. Paths are given without the leading `/`.
 pub trait ReadHost: Sized {
     /// This host, which from now on remembers each file that is read, and the result of reading it.
-    fn remembering(self) -> Self;
+    fn start_remembering(self) -> Self;
 
-    /// The results of reading by path of the file; empty unless [`ReadHost::remembering`] was called.
-    fn remembered(self) -> Files;
+    /// The results of reading by path of the file; empty unless [`ReadHost::start_remembering`] was called.
+    fn into_remembered_files(self) -> Files;
 
     /// Clock and page size of the host: current for the live machine, stored for a recording.
     fn facts(&self) -> Facts;
@@ -52,7 +52,7 @@ pub trait ReadHost: Sized {
 
     /// Whether the file or device at `path` contains `mark` at `offset`. Nothing else of its contents
     /// is kept: a recording has zeros there, and the mark only if it was found.
-    fn carries(&self, path: &str, offset: usize, mark: &[u8]) -> Result<bool, Refusal>;
+    fn has_mark_at(&self, path: &str, offset: usize, mark: &[u8]) -> Result<bool, Refusal>;
 
     /// Opens a regular file of any size to read parts of it. Nothing is remembered: the caller
     /// decides what may be recorded.
@@ -83,17 +83,17 @@ pub trait ReadHost: Sized {
 
     /// Announces that several files in `folder` will be read, so that on the live machine its path
     /// is resolved only once. Changes no result.
-    fn hold(&self, folder: &str);
+    fn keep_folder_open(&self, folder: &str);
 
     /// Closes the folders that are kept open on the live machine and forgets cached settings:
     /// before a snapshot, which must not contain older values, and after it.
-    fn let_go(&self);
+    fn close_held_folders(&self);
 
     /// Records that something is not as the kernel writes it, and returns an absence to use
     /// instead.
-    fn garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T>;
+    fn report_garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T>;
 
-    /// Notes a problem with a file as [`ReadHost::garbled`] does, if no value is needed.
+    /// Notes a problem with a file as [`ReadHost::report_garbled`] does, if no value is needed.
     fn problem(&self, source: &Source, expected: &str, found: &[u8]);
 
     /// Notes that `things` are `found` in number, of which only `read` were read.
@@ -110,5 +110,5 @@ pub trait ReadHost: Sized {
 
     /// A value that a reader computes once for this host, because it does not change while the
     /// kernel runs. A host keeps only one such value: `None` for a second type.
-    fn kept<T: Any + Send>(&self, read: impl FnOnce(&Self) -> T) -> Option<&T>;
+    fn get_or_compute<T: Any + Send>(&self, read: impl FnOnce(&Self) -> T) -> Option<&T>;
 }

@@ -5,7 +5,7 @@
 //! folder may be hostile: every path is resolved inside it (`openat2`), only regular files are
 //! read, and at most [`MAX_FILE`] of each.
 //!
-//! A root can remember everything that is read ([`HostRoot::remembering`]). A recording consists of
+//! A root can remember everything that is read ([`HostRoot::start_remembering`]). A recording consists of
 //! exactly what `observe` read, including refusals, and therefore gives exactly the same results.
 
 use std::any::Any;
@@ -17,7 +17,7 @@ use pagewise_model::{Name, PartRead, Problem, Reading, Source};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::answer::{Entry, Facts, Files, Refusal, absolute};
+use crate::answer::{Entry, Facts, Files, Refusal, absolute_path};
 use crate::near::Near;
 use crate::open_file::OpenFile;
 use crate::pieces::Pieces;
@@ -73,7 +73,7 @@ impl HostRoot {
     /// If `/` cannot be opened.
     pub fn live() -> std::io::Result<Self> {
         let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self::over(Backing::Live(root), Name::from("live"), None))
+        Ok(Self::with_backing(Backing::Live(root), Name::from("live"), None))
     }
 
     /// A host whose files are in a folder that contains `proc` and `sys`.
@@ -85,7 +85,7 @@ impl HostRoot {
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         let label = Name::from_bytes(path.as_os_str().as_encoded_bytes());
         let facts = Facts::unknown(None);
-        Ok(Self::over(Backing::Folder(root), label, Some(facts)))
+        Ok(Self::with_backing(Backing::Folder(root), label, Some(facts)))
     }
 
     /// Files held in memory, for tests and recordings. The page size is 4 KiB.
@@ -95,7 +95,7 @@ impl HostRoot {
     }
 
     pub(crate) fn recorded(files: Files, label: Name, facts: Facts) -> Self {
-        Self::over(Backing::Memory(files), label, Some(facts))
+        Self::with_backing(Backing::Memory(files), label, Some(facts))
     }
 
     /// The files of a recording; empty for other hosts.
@@ -107,7 +107,7 @@ impl HostRoot {
     }
 
     /// The same files, marked as a copy of some files of a host; see [`HostRoot::is_copy`].
-    pub(crate) fn of_copy(self) -> Self {
+    pub(crate) fn mark_as_copy(self) -> Self {
         Self { is_copy: true, ..self }
     }
 
@@ -122,7 +122,7 @@ impl HostRoot {
         self.is_copy
     }
 
-    fn over(backing: Backing, label: Name, facts: Option<Facts>) -> Self {
+    fn with_backing(backing: Backing, label: Name, facts: Option<Facts>) -> Self {
         Self {
             is_copy: matches!(backing, Backing::Folder(_)),
             backing,
@@ -160,7 +160,7 @@ impl HostRoot {
             Backing::Live(root) => self.open_live(root, path, READ),
             Backing::Folder(root) => open_inside(root, path, READ),
         };
-        Ok(Pieces::of_file(opened.and_then(regular).map_err(Refusal::from_errno)?))
+        Ok(Pieces::of_file(opened.and_then(check_regular).map_err(Refusal::from_errno)?))
     }
 
     /// Some bytes from the middle of a file, which are not remembered.
@@ -168,11 +168,11 @@ impl HostRoot {
         let opened = match &self.backing {
             Backing::Memory(files) => {
                 return stored::bytes(files, path)
-                    .map_err(|refusal| self.of_stored(refusal))
+                    .map_err(|refusal| self.refusal_of_stored(refusal))
                     .map(|bytes| bytes.into_iter().skip(offset).take(length).collect());
             }
             Backing::Live(root) => self.open_live(root, path, READ),
-            Backing::Folder(root) => open_inside(root, path, READ).and_then(regular),
+            Backing::Folder(root) => open_inside(root, path, READ).and_then(check_regular),
         };
         let bytes = opened.and_then(|file| read_slice(&file, offset, length));
         self.count(bytes.as_ref().map_or(0, Vec::len));
@@ -182,26 +182,30 @@ impl HostRoot {
     /// The refusal that an error means for a file of this host.
     fn refusal(&self, errno: Errno) -> Refusal {
         match self.backing {
-            Backing::Folder(_) => Refusal::of_copy(errno),
+            Backing::Folder(_) => Refusal::from_errno_of_copy(errno),
             Backing::Live(_) | Backing::Memory(_) => Refusal::from_errno(errno),
         }
     }
 
     /// The refusal that this host gives for a file that is missing in memory: in a copy of some
     /// files, the host may have had it.
-    fn of_stored(&self, refusal: Refusal) -> Refusal {
-        if self.is_copy && refusal.is_missing() { Refusal::of_copy(Errno::NOENT) } else { refusal }
+    fn refusal_of_stored(&self, refusal: Refusal) -> Refusal {
+        if self.is_copy && refusal.is_missing() {
+            Refusal::from_errno_of_copy(Errno::NOENT)
+        } else {
+            refusal
+        }
     }
 
     fn open_live(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut near = self.near.borrow_mut();
-        let (from, name) = near.way(root, path)?;
+        let (from, name) = near.split_at_open_folder(root, path)?;
         rustix::fs::openat(from, name, flags | OFlags::CLOEXEC, Mode::empty())
     }
 
     fn stat_live(&self, root: &OwnedFd, path: &str) -> Result<Stat, Errno> {
         let mut near = self.near.borrow_mut();
-        let (from, name) = near.way(root, path)?;
+        let (from, name) = near.split_at_open_folder(root, path)?;
         rustix::fs::statat(from, name, AtFlags::empty())
     }
 
@@ -229,7 +233,7 @@ impl HostRoot {
 
     /// The bytes of a file, which count as read. A setting is read only once; later calls get the
     /// same bytes.
-    fn once(&self, path: &str) -> Result<Vec<u8>, Refusal> {
+    fn read_once(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let is_kept = self.is_live() && is_setting(path);
         if let Some(answer) = self.told.borrow().get(path).filter(|_| is_kept) {
             return answer.clone();
@@ -255,31 +259,32 @@ impl HostRoot {
     fn fetch_file(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let read = match &self.backing {
             Backing::Memory(files) => {
-                return stored::bytes(files, path).map_err(|refusal| self.of_stored(refusal));
+                return stored::bytes(files, path)
+                    .map_err(|refusal| self.refusal_of_stored(refusal));
             }
             Backing::Live(root) => self
                 .open_live(root, path, READ)
-                .and_then(|file| self.read_capped(&file, comes_whole(path))),
+                .and_then(|file| self.read_capped(&file, is_returned_whole(path))),
             Backing::Folder(root) => open_inside(root, path, READ)
-                .and_then(regular)
+                .and_then(check_regular)
                 .and_then(|file| self.read_capped(&file, false)),
         };
         let bytes = read.map_err(|errno| self.refusal(errno))?;
         if bytes.len() <= MAX_FILE {
             return Ok(bytes);
         }
-        self.problem(&Source::file(absolute(path)), "at most 8 MiB in one file", b"more");
+        self.problem(&Source::file(absolute_path(path)), "at most 8 MiB in one file", b"more");
         Err(Refusal::Absent("larger than any file of its kind".into()))
     }
 }
 
 impl ReadHost for HostRoot {
-    fn remembering(mut self) -> Self {
+    fn start_remembering(mut self) -> Self {
         self.memory = Some(RefCell::default());
         self
     }
 
-    fn remembered(self) -> Files {
+    fn into_remembered_files(self) -> Files {
         self.memory.map(RefCell::into_inner).unwrap_or_default()
     }
 
@@ -288,7 +293,7 @@ impl ReadHost for HostRoot {
     }
 
     fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal> {
-        let answer = self.once(path);
+        let answer = self.read_once(path);
         self.remember(path, || Entry::from_answer(&answer));
         answer
     }
@@ -314,7 +319,7 @@ impl ReadHost for HostRoot {
             take(raw);
         };
         if !read_records(&file, counted).map_err(Refusal::from_errno)? {
-            self.problem(&Source::file(absolute(path)), "fewer than 262,144 records", b"more");
+            self.problem(&Source::file(absolute_path(path)), "fewer than 262,144 records", b"more");
         }
         Ok(())
     }
@@ -325,7 +330,7 @@ impl ReadHost for HostRoot {
         answer
     }
 
-    fn carries(&self, path: &str, offset: usize, mark: &[u8]) -> Result<bool, Refusal> {
+    fn has_mark_at(&self, path: &str, offset: usize, mark: &[u8]) -> Result<bool, Refusal> {
         let answer = self.slice(path, offset, mark.len()).map(|found| found == mark);
         self.remember(path, || match &answer {
             Ok(true) => Entry::File([vec![0; offset.min(MAX_OFFSET)].as_slice(), mark].concat()),
@@ -344,12 +349,12 @@ impl ReadHost for HostRoot {
         let opened = match &self.backing {
             Backing::Memory(files) => {
                 let stored = stored::borrow(files, path).map(Pieces::of_bytes);
-                return stored.map_err(|refusal| self.of_stored(refusal));
+                return stored.map_err(|refusal| self.refusal_of_stored(refusal));
             }
             Backing::Live(root) => self.open_live(root, path, READ),
             Backing::Folder(root) => open_inside(root, path, READ),
         };
-        let opened = opened.and_then(regular).map_err(Refusal::from_errno)?;
+        let opened = opened.and_then(check_regular).map_err(Refusal::from_errno)?;
         Ok(Pieces::of_file(opened))
     }
 
@@ -377,10 +382,10 @@ impl ReadHost for HostRoot {
                 self.stat_live(root, path).map(drop).map_err(Refusal::from_errno)
             }
             Backing::Folder(root) => {
-                open_inside(root, path, OFlags::PATH).map(drop).map_err(Refusal::of_copy)
+                open_inside(root, path, OFlags::PATH).map(drop).map_err(Refusal::from_errno_of_copy)
             }
             Backing::Memory(files) => {
-                stored::presence(files, path).map_err(|refusal| self.of_stored(refusal))
+                stored::presence(files, path).map_err(|refusal| self.refusal_of_stored(refusal))
             }
         };
         let answer = match answer {
@@ -434,18 +439,18 @@ impl ReadHost for HostRoot {
         }
     }
 
-    fn hold(&self, folder: &str) {
+    fn keep_folder_open(&self, folder: &str) {
         if let Backing::Live(root) = &self.backing {
             self.near.borrow_mut().hold(root, folder);
         }
     }
 
-    fn let_go(&self) {
+    fn close_held_folders(&self) {
         self.near.borrow_mut().forget();
         self.told.borrow_mut().clear();
     }
 
-    fn garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T> {
+    fn report_garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T> {
         let problem = Problem::new(&source, expected, found);
         let why = format!("garbled: expected {expected}, found \"{}\"", problem.found);
         self.add(problem);
@@ -477,7 +482,7 @@ impl ReadHost for HostRoot {
         }
     }
 
-    fn kept<T: Any + Send>(&self, read: impl FnOnce(&Self) -> T) -> Option<&T> {
+    fn get_or_compute<T: Any + Send>(&self, read: impl FnOnce(&Self) -> T) -> Option<&T> {
         self.kept.get_or_init(|| Box::new(read(self))).downcast_ref()
     }
 }
@@ -512,7 +517,7 @@ fn open_inside(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Err
     rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
-fn regular(file: OwnedFd) -> Result<OwnedFd, Errno> {
+fn check_regular(file: OwnedFd) -> Result<OwnedFd, Errno> {
     match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
         FileType::RegularFile => Ok(file),
         _ => Err(Errno::INVAL),
@@ -610,7 +615,7 @@ fn is_setting(path: &str) -> bool {
 /// Whether the kernel returns the whole file in one read: settings, attributes, and files about one
 /// process. Of files that are sequences of records (zoneinfo, swaps, debugfs) it returns those that
 /// fit into one of its pages, so a short read may not be the end.
-pub fn comes_whole(path: &str) -> bool {
+pub fn is_returned_whole(path: &str) -> bool {
     let of_process = |rest: &str| {
         let (pid, file) = rest.split_once('/').unwrap_or_default();
         pid.bytes().all(|byte| byte.is_ascii_digit())
@@ -689,8 +694,8 @@ mod tests {
         let host = HostRoot::live().unwrap();
         let paths = ["proc/sys/vm/swappiness", "proc/sys/vm/none", "proc/sys/kernel/osrelease"];
         let before = paths.map(|path| host.bytes(path));
-        host.hold("proc/sys/vm");
-        host.hold("proc/none");
+        host.keep_folder_open("proc/sys/vm");
+        host.keep_folder_open("proc/none");
         assert_eq!(paths.map(|path| host.bytes(path)), before);
         assert!(before[0].is_ok() && before[1].is_err());
         assert_eq!(host.folders("proc/sys/vm"), HostRoot::live().unwrap().folders("proc/sys/vm"));
@@ -708,18 +713,18 @@ mod tests {
         assert_eq!(host.bytes(path).unwrap(), first);
         assert_eq!(host.take_bytes_read(), first.len() as u64);
         assert_eq!(host.bytes("proc/sys/kernel/none"), host.bytes("proc/sys/kernel/none"));
-        host.let_go();
+        host.close_held_folders();
         assert_ne!(host.bytes(path).unwrap(), first);
     }
 
     #[test]
     fn sequences_of_records_are_read_to_their_end() {
         for path in ["proc/zoneinfo", "proc/swaps", "proc/7/smaps", "proc/self/mountinfo"] {
-            assert!(!comes_whole(path), "{path}");
+            assert!(!is_returned_whole(path), "{path}");
         }
-        assert!(!comes_whole("sys/kernel/debug/zsmalloc/zram0/classes"));
+        assert!(!is_returned_whole("sys/kernel/debug/zsmalloc/zram0/classes"));
         for path in ["proc/sys/vm/swappiness", "proc/7/status", "sys/kernel/mm/ksm/run"] {
-            assert!(comes_whole(path), "{path}");
+            assert!(is_returned_whole(path), "{path}");
         }
     }
 

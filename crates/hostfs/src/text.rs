@@ -91,13 +91,13 @@ impl<'a> Line<'a> {
     pub fn reading<T>(&self, host: &HostRoot, expected: &str, value: Option<T>) -> Reading<T> {
         match value {
             Some(value) => Reading::found(value, self.source()),
-            None => host.garbled(self.source(), expected, self.bytes),
+            None => host.report_garbled(self.source(), expected, self.bytes),
         }
     }
 
     /// The value that was parsed from this line, if no Reading is needed; if it is `None`, a
     /// Problem says what was `expected`.
-    pub fn understood<T>(&self, host: &HostRoot, expected: &str, value: Option<T>) -> Option<T> {
+    pub fn check_parsed<T>(&self, host: &HostRoot, expected: &str, value: Option<T>) -> Option<T> {
         if value.is_none() {
             host.problem(&self.source(), expected, self.bytes);
         }
@@ -106,7 +106,7 @@ impl<'a> Line<'a> {
 
     /// Splits a line of the form `Name: value`, as in most files, into name and value.
     pub fn split_name(&self, host: &HostRoot) -> Option<(&'a [u8], &'a [u8])> {
-        self.understood(host, "a name and a colon", self.split_once(b':'))
+        self.check_parsed(host, "a name and a colon", self.split_once(b':'))
     }
 
     /// Parses `rest`, a part of this line, as a size such as `12 kB`.
@@ -120,14 +120,14 @@ pub const NO_LINE: &str = "this kernel prints no such line";
 
 /// Splits `hierarchy:controllers:path`, a line of `/proc/PID/cgroup`. The path may contain more
 /// colons.
-pub fn three_parts(line: &[u8]) -> Option<[&[u8]; 3]> {
+pub fn split_three(line: &[u8]) -> Option<[&[u8]; 3]> {
     let mut parts = line.splitn(3, |&byte| byte == b':');
     Some([parts.next()?, parts.next()?, parts.next()?])
 }
 
 /// Rewrites a file that also contains private information, for a recording: each line as `keep`
 /// returns it, or an empty line if nothing of it may be stored, so that line numbers stay right.
-pub fn rewritten(raw: &[u8], mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
+pub fn rewrite_lines(raw: &[u8], mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     let mut kept = Vec::new();
     for (at, line) in raw.split(|&byte| byte == b'\n').enumerate() {
         if at > 0 {
@@ -138,9 +138,9 @@ pub fn rewritten(raw: &[u8], mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> 
     kept
 }
 
-/// Rewrites a file as [`rewritten`] does; each line is either kept unchanged or emptied.
-pub fn only_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
-    rewritten(raw, |line| keep(line).then(|| line.to_vec()))
+/// Rewrites a file as [`rewrite_lines`] does; each line is either kept unchanged or emptied.
+pub fn keep_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    rewrite_lines(raw, |line| keep(line).then(|| line.to_vec()))
 }
 
 /// Decodes a path as the kernel prints it in `/proc/swaps` and mountinfo, with white space and
@@ -159,7 +159,7 @@ pub fn unescape(word: &[u8]) -> Vec<u8> {
 
 /// Decodes a process's name as `/proc/PID/status` prints it, with a line break as `\n` and a
 /// backslash as `\\`.
-pub fn unescaped_name(raw: &[u8]) -> Vec<u8> {
+pub fn unescape_name(raw: &[u8]) -> Vec<u8> {
     let mut name = Vec::with_capacity(raw.len());
     let mut rest = raw;
     while let Some((&byte, after)) = rest.split_first() {
@@ -238,13 +238,13 @@ mod tests {
 
     #[test]
     fn a_name_is_what_its_process_called_itself() {
-        assert_eq!(unescaped_name(br"two\nlines\\"), b"two\nlines\\");
-        assert_eq!(unescaped_name(br"odd\t\"), br"odd\t\");
+        assert_eq!(unescape_name(br"two\nlines\\"), b"two\nlines\\");
+        assert_eq!(unescape_name(br"odd\t\"), br"odd\t\");
     }
 
     #[test]
     fn a_line_of_which_nothing_stays_is_empty_and_keeps_its_place() {
-        let kept = |raw: &[u8]| only_lines(raw, |line| line.starts_with(b"a"));
+        let kept = |raw: &[u8]| keep_lines(raw, |line| line.starts_with(b"a"));
         assert_eq!(kept(b"x\na 1\n\na 2"), b"\na 1\n\na 2");
         assert_eq!(kept(b"a\nx\n"), b"a\n\n");
         assert_eq!(kept(b""), b"");

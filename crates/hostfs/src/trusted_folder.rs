@@ -245,7 +245,7 @@ impl TrustedFolder {
     fn check(&self, place: PathPosition) -> Result<(), FolderError> {
         let stat = rustix::fs::fstat(&self.handle).map_err(|errno| with_path(&self.path, errno))?;
         let us = rustix::process::geteuid().as_raw();
-        match danger(stat.st_uid, stat.st_mode & 0o7777, us, place) {
+        match why_unsafe(stat.st_uid, stat.st_mode & 0o7777, us, place) {
             Some(why) => Err(FolderError::Untrusted { path: self.path.clone(), why }),
             None => Ok(()),
         }
@@ -278,7 +278,7 @@ pub(crate) fn is_ours_or_roots(stat: &Stat) -> bool {
 }
 
 /// Why a user other than `us` and root could change what is in a folder; `None` if no other can.
-fn danger(owner: u32, mode: u32, us: u32, place: PathPosition) -> Option<String> {
+fn why_unsafe(owner: u32, mode: u32, us: u32, place: PathPosition) -> Option<String> {
     if owner != 0 && owner != us {
         return Some(format!("it belongs to user {owner}, and we run as user {us}"));
     }
@@ -325,7 +325,7 @@ mod tests {
             (0, 0o1777, 0, true, false),
             (0, 0o1777, 1000, true, false),
         ] {
-            let is_taken = |place| danger(owner, mode, us, place).is_none();
+            let is_taken = |place| why_unsafe(owner, mode, us, place).is_none();
             let found = (is_taken(PathPosition::Between), is_taken(PathPosition::Last));
             assert_eq!(found, (between, last), "{owner} {mode:o} as {us}");
         }

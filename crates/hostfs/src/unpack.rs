@@ -36,7 +36,7 @@ pub fn unpack<'a>(stream: impl Read + 'a) -> std::io::Result<Box<dyn BufRead + '
     Ok(if begin.starts_with(GZIP) {
         Box::new(BufReader::with_capacity(PIECE, flate2::bufread::MultiGzDecoder::new(stream)))
     } else if begin.starts_with(XZ) {
-        if dictionary(begin).is_some_and(|coded| coded > MAX_DICTIONARY) {
+        if dictionary_code(begin).is_some_and(|coded| coded > MAX_DICTIONARY) {
             return Err(Error::other("an xz file that needs more than 64 MiB to be unpacked"));
         }
         Box::new(BufReader::with_capacity(PIECE, lzma_rust2::XzReader::new(stream, true)))
@@ -51,7 +51,7 @@ pub fn unpack<'a>(stream: impl Read + 'a) -> std::io::Result<Box<dyn BufRead + '
 
 /// The size of the dictionary of an xz stream as it is coded in the header of its first block: a
 /// filter's id, one byte of properties, the size.
-fn dictionary(begin: &[u8]) -> Option<u8> {
+fn dictionary_code(begin: &[u8]) -> Option<u8> {
     const STREAM_HEADER: usize = 12;
     const LZMA2: [u8; 2] = [0x21, 1];
     let header = begin.get(STREAM_HEADER..)?;

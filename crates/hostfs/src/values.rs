@@ -4,7 +4,7 @@
 
 use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
 
-use crate::answer::{Refusal, absolute};
+use crate::answer::{Refusal, absolute_path};
 use crate::read::ReadHost;
 use crate::text::{Text, choice, flag, number};
 
@@ -23,7 +23,7 @@ const MAX_ENTRIES: usize = 1 << 22;
 pub trait ReadValues: ReadHost {
     /// The lines of a file, which know their position.
     fn text(&self, path: &str) -> Result<Text, Refusal> {
-        self.bytes(path).map(|bytes| Text::new(&absolute(path), bytes))
+        self.bytes(path).map(|bytes| Text::new(&absolute_path(path), bytes))
     }
 
     /// The whole file parsed by `parse`, with surrounding white space removed; `expected` says in
@@ -34,15 +34,15 @@ pub trait ReadValues: ReadHost {
         expected: &str,
         parse: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Reading<T> {
-        let source = Source::file(absolute(path));
+        let source = Source::file(absolute_path(path));
         match self.bytes(path) {
             Err(refusal) => refusal.reading(source),
             Ok(bytes) if bytes.len() > LONGEST_VALUE => {
-                self.garbled(source, "at most 64 KiB in a file of one value", b"more")
+                self.report_garbled(source, "at most 64 KiB in a file of one value", b"more")
             }
             Ok(bytes) => match parse(bytes.trim_ascii()) {
                 Some(value) => Reading::found(value, source),
-                None => self.garbled(source, expected, bytes.trim_ascii()),
+                None => self.report_garbled(source, expected, bytes.trim_ascii()),
             },
         }
     }

@@ -13,7 +13,7 @@ use crate::feature::{FEATURES, Feature, Probe};
 use crate::kconfig::{self, Built};
 use crate::module::{self, ModuleSource};
 use pagewise_hostfs::text::words;
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute_path};
 
 pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
     let places = ProbePaths {
@@ -50,14 +50,14 @@ enum ProbeAnswer {
 
 impl ProbePaths<'_> {
     fn judge(&self, feature: &Feature, known: &[Capability]) -> Verdict {
-        let whole = feature.part_of.and_then(|whole| missing_whole(known, whole));
-        let seen = match self.see(&feature.probe) {
+        let whole = feature.part_of.and_then(|whole| find_missing_whole(known, whole));
+        let seen = match self.probe(&feature.probe) {
             ProbeAnswer::There(evidence) if whole.is_none() => {
-                return (FeatureState::Present, self.present(feature, evidence));
+                return (FeatureState::Present, self.evidence_of_presence(feature, evidence));
             }
             other => other,
         };
-        if let Some(verdict) = self.not_built(feature) {
+        if let Some(verdict) = self.judge_not_built(feature) {
             return verdict;
         }
         if let Some(whole) = whole {
@@ -65,29 +65,29 @@ impl ProbePaths<'_> {
         }
         match seen {
             ProbeAnswer::Denied(evidence) => (FeatureState::Denied, vec![evidence]),
-            ProbeAnswer::Untold => self.as_built(feature),
+            ProbeAnswer::Untold => self.judge_as_built(feature),
             ProbeAnswer::NotThere(evidence) | ProbeAnswer::There(evidence) => {
-                self.why_not(feature, evidence)
+                self.judge_missing(feature, evidence)
             }
         }
     }
 
-    fn see(&self, probe: &Probe) -> ProbeAnswer {
+    fn probe(&self, probe: &Probe) -> ProbeAnswer {
         match probe {
             Probe::Paths(paths) => {
                 let there = paths.iter().find(|path| self.host.exists(path));
                 there.map_or_else(|| first_missing(paths), |path| ProbeAnswer::There(exists(path)))
             }
             Probe::ZramFile(name) => match &self.zram {
-                Some(zram) => self.see(&Probe::Paths(&[&format!("sys/block/{zram}/{name}")])),
+                Some(zram) => self.probe(&Probe::Paths(&[&format!("sys/block/{zram}/{name}")])),
                 None => ProbeAnswer::Untold,
             },
             Probe::ZramDevice => match &self.zram {
                 Some(zram) => ProbeAnswer::There(exists(&format!("sys/block/{zram}"))),
-                None => self.see(&Probe::Paths(&["sys/class/zram-control"])),
+                None => self.probe(&Probe::Paths(&["sys/class/zram-control"])),
             },
-            Probe::Read(path) => seen_by_reading(path, self.host.bytes(path), |_| true),
-            Probe::Word(path, word) => seen_by_reading(path, self.host.bytes(path), |text| {
+            Probe::Read(path) => probe_by_reading(path, self.host.bytes(path), |_| true),
+            Probe::Word(path, word) => probe_by_reading(path, self.host.bytes(path), |text| {
                 words(text).any(|found| found == word.as_bytes())
             }),
             Probe::Configuration(file) if kconfig::kconfig(self.host).is_empty() => {
@@ -103,7 +103,7 @@ impl ProbePaths<'_> {
     }
 
     /// The evidence for a feature that exists: the file, and whether it is a module or built in.
-    fn present(&self, feature: &Feature, there: Evidence) -> Vec<Evidence> {
+    fn evidence_of_presence(&self, feature: &Feature, there: Evidence) -> Vec<Evidence> {
         let loaded = feature.module.and_then(|module| {
             let state = self.host.name_at(&format!("sys/module/{module}/initstate"));
             Reading::evidence(&state)
@@ -112,7 +112,7 @@ impl ProbePaths<'_> {
     }
 
     /// The verdict "not built" if all options that provide the feature are off.
-    fn not_built(&self, feature: &Feature) -> Option<Verdict> {
+    fn judge_not_built(&self, feature: &Feature) -> Option<Verdict> {
         let config = kconfig::kconfig(self.host);
         let answers: Option<Vec<_>> =
             feature.options.iter().map(|option| config.get(option)).collect();
@@ -131,21 +131,23 @@ impl ProbePaths<'_> {
     }
 
     /// The state according to the kernel configuration alone, for a feature that no file shows.
-    fn as_built(&self, feature: &Feature) -> Verdict {
+    fn judge_as_built(&self, feature: &Feature) -> Verdict {
         match self.find_build_option(feature) {
             Some((_, evidence)) => (FeatureState::Present, vec![evidence]),
             None => (FeatureState::Missing, Vec::new()),
         }
     }
 
-    fn why_not(&self, feature: &Feature, absence: Evidence) -> Verdict {
+    fn judge_missing(&self, feature: &Feature, absence: Evidence) -> Verdict {
         let mut evidence = vec![absence];
         let built = self.find_build_option(feature);
         evidence.extend(built.iter().map(|(_, line)| line.clone()));
         if self.in_container {
             return (FeatureState::OutsideContainer, evidence);
         }
-        if let Some(verdict) = feature.module.and_then(|module| self.in_folder(module, &evidence)) {
+        if let Some(verdict) =
+            feature.module.and_then(|module| self.find_in_module_folder(module, &evidence))
+        {
             return verdict;
         }
         let is_in = built.is_some_and(|(built, _)| built == Built::In);
@@ -153,7 +155,7 @@ impl ProbePaths<'_> {
         (off.unwrap_or(FeatureState::Missing), evidence)
     }
 
-    fn in_folder(&self, module: &'static str, so_far: &[Evidence]) -> Option<Verdict> {
+    fn find_in_module_folder(&self, module: &'static str, so_far: &[Evidence]) -> Option<Verdict> {
         let (state, found) = match module::find(self.host, module)? {
             ModuleSource::Loadable(line) => (FeatureState::Loadable { module }, line),
             ModuleSource::BuiltIn(line) => (FeatureState::Missing, line),
@@ -163,13 +165,13 @@ impl ProbePaths<'_> {
 }
 
 /// The feature with the name `whole`, if it is not present on this host.
-fn missing_whole<'a>(known: &'a [Capability], whole: &str) -> Option<&'a Capability> {
+fn find_missing_whole<'a>(known: &'a [Capability], whole: &str) -> Option<&'a Capability> {
     let whole = known.iter().find(|capability| capability.feature == whole)?;
     (whole.state != FeatureState::Present).then_some(whole)
 }
 
 fn evidence_at(path: &str, value: impl Into<String>) -> Evidence {
-    Evidence::new(&Source::file(absolute(path)), value.into())
+    Evidence::new(&Source::file(absolute_path(path)), value.into())
 }
 
 fn exists(path: &str) -> Evidence {
@@ -182,7 +184,7 @@ fn first_missing(paths: &[&str]) -> ProbeAnswer {
     })
 }
 
-fn seen_by_reading(
+fn probe_by_reading(
     path: &str,
     read: Result<Vec<u8>, Refusal>,
     is_it: impl FnOnce(&[u8]) -> bool,

@@ -26,7 +26,7 @@ use crate::limits::{CGROUP_DEPTH, CGROUPS, IO_LIMITS};
 use crate::mounts::{self, Mounts};
 use crate::{counters, psi};
 use pagewise_hostfs::text::{Line, number, words};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 
 /// How many of the groups that are kept are chosen by memory usage; the rest are chosen by OOM
 /// kills and by how often they hit a limit.
@@ -56,7 +56,7 @@ pub(crate) fn read_live(host: &HostRoot, mounts: &Mounts) -> Cgroups {
 
 /// Reads one memory cgroup in full; `None` if it no longer exists.
 pub(crate) fn read_one(host: &HostRoot, mounts: &Mounts, path: &str) -> Option<Cgroup> {
-    let (hierarchy, mount) = detect(host, mounts);
+    let (hierarchy, mount) = detect_hierarchy(host, mounts);
     let walk = Walk { host, mount: mount?, hierarchy, detail: Detail::Everything };
     walk.group(path, &walk.folder(path))
 }
@@ -73,11 +73,11 @@ enum Detail {
 }
 
 fn read_in(host: &HostRoot, mounts: &Mounts, detail: Detail) -> Cgroups {
-    let (hierarchy, mount) = detect(host, mounts);
+    let (hierarchy, mount) = detect_hierarchy(host, mounts);
     let mut cgroups = Cgroups { hierarchy, ..Cgroups::default() };
     if let Some(mount) = mount {
         cgroups.groups.reserve(FEW_GROUPS);
-        Walk { host, mount, hierarchy, detail }.all(&mut cgroups);
+        Walk { host, mount, hierarchy, detail }.read_all(&mut cgroups);
         if hierarchy == Hierarchy::V2 && detail == Detail::Everything {
             let stat = counters::read(host, &format!("{mount}/cgroup.stat"));
             cgroups.dying = stat.get("nr_dying_descendants");
@@ -92,9 +92,9 @@ fn read_in(host: &HostRoot, mounts: &Mounts, detail: Detail) -> Cgroups {
 /// no hierarchy has a memory controller.
 pub fn memory_cgroups(host: &HostRoot) -> Option<(String, bool)> {
     let mounts = mounts::read(host);
-    let (hierarchy, mount) = detect(host, &mounts);
-    let found = mount.map(|mount| (absolute(mount), hierarchy == Hierarchy::V2));
-    host.let_go();
+    let (hierarchy, mount) = detect_hierarchy(host, &mounts);
+    let found = mount.map(|mount| (absolute_path(mount), hierarchy == Hierarchy::V2));
+    host.close_held_folders();
     found
 }
 
@@ -105,7 +105,7 @@ fn steps(group: &Cgroup) -> impl Iterator<Item = &str> {
 }
 
 /// Finds the mount point of the memory cgroups and their version.
-fn detect<'a>(host: &HostRoot, mounts: &'a Mounts) -> (Hierarchy, Option<&'a str>) {
+fn detect_hierarchy<'a>(host: &HostRoot, mounts: &'a Mounts) -> (Hierarchy, Option<&'a str>) {
     let has_memory = |mount: &&str| {
         let controllers = host.bytes(&format!("{mount}/cgroup.controllers")).unwrap_or_default();
         words(&controllers).any(|controller| controller == b"memory")
@@ -130,15 +130,15 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Walks the tree of cgroups level by level. The first [`CGROUPS`] groups are read in full;
     /// further ones are only [ranked](Rank), and replace groups that were read if they rank higher.
-    fn all(&self, cgroups: &mut Cgroups) {
+    fn read_all(&self, cgroups: &mut Cgroups) {
         let mut queue = VecDeque::from([(String::from("/"), 0)]);
         let mut ranked = Vec::new();
         while let Some((path, depth)) = queue.pop_front() {
             let folder = self.folder(&path);
-            self.host.hold(&folder);
+            self.host.keep_folder_open(&folder);
             if let Some(children) = self.take(cgroups, &mut ranked, &path, &folder) {
                 let below_max = children.iter().filter(|_| depth < CGROUP_DEPTH);
-                queue.extend(below_max.map(|name| (below(&path, name), depth + 1)));
+                queue.extend(below_max.map(|name| (join_path(&path, name), depth + 1)));
             }
         }
         if !ranked.is_empty() {
@@ -193,7 +193,7 @@ impl<'a> Walk<'a> {
             Candidate::Read(group) => Some(*group),
             Candidate::Ranked(path) => {
                 let folder = self.folder(&path);
-                self.host.hold(&folder);
+                self.host.keep_folder_open(&folder);
                 self.group(&path, &folder)
             }
         });
@@ -276,7 +276,7 @@ enum Candidate {
     Ranked(String),
 }
 
-fn below(path: &str, name: &str) -> String {
+fn join_path(path: &str, name: &str) -> String {
     format!("{}/{name}", path.trim_end_matches('/'))
 }
 
@@ -326,7 +326,7 @@ impl Files<'_> {
     }
 
     /// How often the limit on tasks refused a fork.
-    fn refused_forks(&self) -> Reading<u64> {
+    fn count_refused_forks(&self) -> Reading<u64> {
         counters::read(self.host, &format!("{}/pids.events", self.folder)).get("max")
     }
 
@@ -337,7 +337,7 @@ impl Files<'_> {
         };
         let parse = |line: Line<'_>| {
             let mut words = line.words();
-            let device = line.understood(self.host, "a device and its limits", words.next())?;
+            let device = line.check_parsed(self.host, "a device and its limits", words.next())?;
             let find = |key: &[u8]| line.words().find_map(|word| word.strip_prefix(key));
             let bytes = find(b"rbps=").and_then(limit);
             let requests = find(b"riops=").filter(|word| *word != b"max");
@@ -360,7 +360,7 @@ impl Files<'_> {
     fn named_counter(&self, counters: &Counters, file: &str, name: &str) -> Reading<u64> {
         let mut reading = counters.get(name);
         if reading.source == Source::none() {
-            reading.source = Source::file(absolute(&self.path(file)));
+            reading.source = Source::file(absolute_path(&self.path(file)));
         }
         reading
     }
@@ -406,7 +406,7 @@ fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
         file: size("file"),
         shmem: size("shmem"),
         anon_thp: size("anon_thp"),
-        io_limits: if waits(&pressure) { files.io_limits() } else { Vec::new() },
+        io_limits: if has_waiting_tasks(&pressure) { files.io_limits() } else { Vec::new() },
         pressure,
         pids: version_2_pids(files, counters.pids.refused.clone()),
         ..counters
@@ -414,7 +414,7 @@ fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
 }
 
 /// Whether tasks of a group wait for memory for long enough to ask for the reason.
-fn waits(pressure: &Pressure) -> bool {
+fn has_waiting_tasks(pressure: &Pressure) -> bool {
     let averages = [&pressure.some.avg10, &pressure.some.avg60];
     averages.iter().any(|average| average.get().is_some_and(|it| it.get() >= WAITS_PERCENT))
 }
@@ -428,7 +428,7 @@ fn version_2_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
         refault_file: counter("workingset_refault_file"),
         pgmajfault: counter("pgmajfault"),
         events: events(files),
-        pids: CgroupPids { refused: files.refused_forks(), ..CgroupPids::default() },
+        pids: CgroupPids { refused: files.count_refused_forks(), ..CgroupPids::default() },
         ..Cgroup::default()
     }
 }

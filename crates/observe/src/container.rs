@@ -10,19 +10,20 @@
 use pagewise_model::{Name, Reading, Source};
 
 use crate::mounts::{Mount, Mounts};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 
 type Sign = fn(&HostRoot) -> Option<Reading<Name>>;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Reading<Name> {
-    let signs: [Sign; 5] = [detect_openvz, wsl, told_by_systemd, told_to_init, cgroup_of_init];
+    let signs: [Sign; 5] =
+        [detect_openvz, detect_wsl, read_from_systemd, read_from_init, detect_by_cgroup];
     let none = || Reading::absent("no sign of a container", Source::file("/proc/1/cgroup"));
     let sign = signs.into_iter().find_map(|sign| sign(host));
-    sign.or_else(|| files(host, mounts)).unwrap_or_else(none)
+    sign.or_else(|| detect_by_files(host, mounts)).unwrap_or_else(none)
 }
 
 fn read_kind(kind: &str, path: &str) -> Option<Reading<Name>> {
-    Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
+    Some(Reading::found(Name::from(kind), Source::file(absolute_path(path))))
 }
 
 /// Detects an OpenVZ container: an OpenVZ host has `/proc/vz` and `/proc/bc`, a container only
@@ -34,19 +35,19 @@ fn detect_openvz(host: &HostRoot) -> Option<Reading<Name>> {
     None
 }
 
-fn wsl(host: &HostRoot) -> Option<Reading<Name>> {
+fn detect_wsl(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "proc/sys/kernel/osrelease";
     let release = host.name_at(PATH);
     let name = release.value()?.as_str();
     if name.contains("WSL") || name.contains("Microsoft") { read_kind("wsl", PATH) } else { None }
 }
 
-fn told_by_systemd(host: &HostRoot) -> Option<Reading<Name>> {
+fn read_from_systemd(host: &HostRoot) -> Option<Reading<Name>> {
     let listed = host.name_at("run/systemd/container");
     listed.value().is_some().then_some(listed)
 }
 
-fn told_to_init(host: &HostRoot) -> Option<Reading<Name>> {
+fn read_from_init(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "proc/1/environ";
     const KEY: &[u8] = b"container=";
     let is_it = |variable: &&[u8]| variable.starts_with(KEY);
@@ -55,7 +56,7 @@ fn told_to_init(host: &HostRoot) -> Option<Reading<Name>> {
     });
     let kind =
         kept.ok()?.strip_prefix(KEY).filter(|kind| !kind.is_empty()).map(Name::from_bytes)?;
-    Some(Reading::found(kind, Source::file(absolute(PATH))))
+    Some(Reading::found(kind, Source::file(absolute_path(PATH))))
 }
 
 /// Substrings of a cgroup's path that show a container, unless a cgroup namespace hides the path.
@@ -68,7 +69,7 @@ const IN_CGROUP: [(&str, &str); 6] = [
     ("garden", "garden"),
 ];
 
-fn cgroup_of_init(host: &HostRoot) -> Option<Reading<Name>> {
+fn detect_by_cgroup(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "proc/1/cgroup";
     let text = String::from_utf8_lossy(&host.bytes(PATH).ok()?).into_owned();
     let (_, kind) = IN_CGROUP.iter().find(|(word, _)| text.contains(word))?;
@@ -79,8 +80,8 @@ fn cgroup_of_init(host: &HostRoot) -> Option<Reading<Name>> {
 const IN_OVERLAY: [(&str, &str); 3] =
     [("/docker/", "docker"), ("/containers/storage/", "podman"), ("containerd", "containerd")];
 
-fn files(host: &HostRoot, mounts: &Mounts) -> Option<Reading<Name>> {
-    let root = mounts.holding("/");
+fn detect_by_files(host: &HostRoot, mounts: &Mounts) -> Option<Reading<Name>> {
+    let root = mounts.mount_containing("/");
     if root.is_some_and(is_whole_disk) {
         return None;
     }
@@ -145,9 +146,9 @@ mod tests {
     #[test]
     fn of_the_environment_only_the_kind_is_recorded() {
         let environ = "HOME=/secret\0container=systemd-nspawn\0TOKEN=secret\0";
-        let live = host([("proc/1/environ", environ)]).remembering();
+        let live = host([("proc/1/environ", environ)]).start_remembering();
         assert_eq!(container(&live).value().unwrap().as_str(), "systemd-nspawn");
-        let stored = live.remembered();
+        let stored = live.into_remembered_files();
         let kept = Entry::File(b"container=systemd-nspawn".to_vec());
         assert_eq!(stored.get("proc/1/environ"), Some(&kept));
     }

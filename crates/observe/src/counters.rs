@@ -9,7 +9,7 @@ use pagewise_model::{Counters, Name, Reading, Source};
 
 use crate::limits::COUNTER_LINES;
 use pagewise_hostfs::text::{Line, number};
-use pagewise_hostfs::{HostRoot, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadValues, absolute_path};
 
 /// Reads the counters of a file. If it cannot be read, the result is empty and every counter gives
 /// the reason.
@@ -18,7 +18,7 @@ pub fn read(host: &HostRoot, path: &str) -> Counters {
         Ok(text) => {
             text.first_lines(host, COUNTER_LINES).map(|line| counter(host, &line)).collect()
         }
-        Err(refusal) => Counters::unread(refusal.reading(Source::file(absolute(path)))),
+        Err(refusal) => Counters::unread(refusal.reading(Source::file(absolute_path(path)))),
     }
 }
 

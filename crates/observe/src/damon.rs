@@ -14,7 +14,7 @@ use pagewise_model::{Damon, DamonModule, Millis, Name, Percent, Reading, Source}
 
 use crate::limits::{self, DAMON_REGIONS, DAMON_TARGETS};
 use pagewise_hostfs::text::number;
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explain};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute_path, explain};
 
 const MODULES: [&str; 3] = ["damon_reclaim", "damon_lru_sort", "damon_stat"];
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";
@@ -48,9 +48,10 @@ pub fn idle_share(host: &HostRoot, at_least: Millis) -> Reading<Percent> {
     let read = host.value(IDLE, "101 numbers of milliseconds", percentiles);
     let read = explain(read, NO_SUCH_FILE, "this kernel has no damon_stat");
     match read.value() {
-        Some(idle) if idle.iter().all(|millis| *millis == 0) => {
-            Reading::absent("damon_stat has measured nothing yet", Source::file(absolute(IDLE)))
-        }
+        Some(idle) if idle.iter().all(|millis| *millis == 0) => Reading::absent(
+            "damon_stat has measured nothing yet",
+            Source::file(absolute_path(IDLE)),
+        ),
         _ => read.map(|idle| share_of(&idle, at_least)),
     }
 }

@@ -15,7 +15,7 @@ use pagewise_model::{Disk, Name, Reading, Source};
 use crate::limits::{self, MAPPED_DEVICES};
 use crate::mounts::{Mount, Mounts};
 use pagewise_hostfs::text::{Line, number};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 
 /// Finds the disks of one host.
 #[derive(Debug)]
@@ -34,53 +34,53 @@ impl<'a> Disks<'a> {
 
     /// The disk of a block device, given as `/dev/sda2` or `/dev/mapper/swap`.
     pub(crate) fn of_device(&self, path: &str) -> Disk {
-        self.under(path)
+        self.disk_under(path)
     }
 
     /// The disk and file system of a file.
     pub(crate) fn of_file(&self, path: &str) -> Disk {
-        let Some(mount) = self.mounts.holding(path) else {
-            return nowhere("no known mount holds it", &Source::file("/proc/self/mountinfo"));
+        let Some(mount) = self.mounts.mount_containing(path) else {
+            return no_disk("no known mount holds it", &Source::file("/proc/self/mountinfo"));
         };
         let file_system = Name::from(mount.file_system.as_str());
         Disk {
             file_system: Reading::found(file_system, mount.at.clone()),
-            ..self.under_mount(mount)
+            ..self.disk_under_mount(mount)
         }
     }
 
-    fn under_mount(&self, mount: &Mount) -> Disk {
+    fn disk_under_mount(&self, mount: &Mount) -> Disk {
         if mount.is_on_block_device() {
             return describe_disk(self.host, &format!("sys/dev/block/{}", mount.device));
         }
         if mount.source.starts_with("/dev/") {
-            return self.under(&mount.source);
+            return self.disk_under(&mount.source);
         }
         let why = format!("{} names no block device", Name::from(mount.file_system.as_str()));
-        unknown(&Reading::absent(why, mount.at.clone()))
+        unknown_disk(&Reading::absent(why, mount.at.clone()))
     }
 
-    fn under(&self, path: &str) -> Disk {
+    fn disk_under(&self, path: &str) -> Disk {
         let name = path.strip_prefix("/dev/").unwrap_or(path);
         let mapped = name.strip_prefix("mapper/").and_then(|name| self.mapper_name(name));
-        let name = mapped.unwrap_or_else(|| in_sysfs(name));
-        self.with_backing_file(describe_disk(self.host, &format!("sys/class/block/{name}")))
+        let name = mapped.unwrap_or_else(|| sysfs_name(name));
+        self.add_backing_file(describe_disk(self.host, &format!("sys/class/block/{name}")))
     }
 
     /// Adds the file behind a loop device, and the type of the file system that it is in.
-    fn with_backing_file(&self, disk: Disk) -> Disk {
+    fn add_backing_file(&self, disk: Disk) -> Disk {
         /// The longest path that the kernel prints.
         const LONGEST: usize = 4096;
         let is_loop = |name: &&Name| name.as_str().starts_with("loop");
         let Some(name) = disk.name.value().filter(is_loop) else { return disk };
-        let path = format!("sys/block/{}/loop/backing_file", in_sysfs(name.as_str()));
+        let path = format!("sys/block/{}/loop/backing_file", sysfs_name(name.as_str()));
         let is_path = |text: &[u8]| text.starts_with(b"/") && text.len() <= LONGEST;
         let file = self
             .host
             .value(&path, "an absolute path", |text| is_path(text).then(|| Name::from_bytes(text)));
         let holding = |file: &Name| {
             let path = file.as_str().strip_suffix(" (deleted)").unwrap_or(file.as_str());
-            self.mounts.holding(path)
+            self.mounts.mount_containing(path)
         };
         let file_system = match file.value().map(holding) {
             Some(Some(mount)) => {
@@ -109,13 +109,13 @@ impl<'a> Disks<'a> {
 }
 
 /// The answer if no disk holds the swap area, with the reason.
-pub(crate) fn nowhere(why: &'static str, source: &Source) -> Disk {
+pub(crate) fn no_disk(why: &'static str, source: &Source) -> Disk {
     let name = Reading::absent(why, source.clone());
-    Disk { file_system: name.clone(), ..unknown(&name) }
+    Disk { file_system: name.clone(), ..unknown_disk(&name) }
 }
 
 /// The answer for a device whose disk cannot be determined, with the reason.
-fn unknown(name: &Reading<Name>) -> Disk {
+fn unknown_disk(name: &Reading<Name>) -> Disk {
     let flag = || name.clone().and_then(|_| Err("the disk is not known".into()));
     Disk {
         name: name.clone(),
@@ -123,12 +123,12 @@ fn unknown(name: &Reading<Name>) -> Disk {
         rotational: flag(),
         encrypted: flag(),
         file_system: not_a_file(),
-        backing_file: not_a_loop(),
-        backing_file_system: not_a_loop(),
+        backing_file: no_backing_file(),
+        backing_file_system: no_backing_file(),
     }
 }
 
-fn not_a_loop() -> Reading<Name> {
+fn no_backing_file() -> Reading<Name> {
     Reading::absent("not a loop device", Source::none())
 }
 
@@ -137,38 +137,38 @@ fn not_a_file() -> Reading<Name> {
 }
 
 /// A device's name as in sysfs, which writes `!` for the slash of a name like `cciss/c0d0`.
-fn in_sysfs(name: &str) -> String {
+fn sysfs_name(name: &str) -> String {
     name.replace('/', "!")
 }
 
 fn describe_disk(host: &HostRoot, folder: &str) -> Disk {
     match whole_disk(host, folder) {
         Ok((disk, at)) => {
-            let rotational = format!("sys/block/{}/queue/rotational", in_sysfs(&disk));
-            let (lowest, encrypted) = below_mappings(host, &disk, &at);
+            let rotational = format!("sys/block/{}/queue/rotational", sysfs_name(&disk));
+            let (lowest, encrypted) = find_below_mappings(host, &disk, &at);
             Disk {
                 name: Reading::found(Name::from(disk.as_str()), at),
                 lowest,
                 rotational: host.flag_at(&rotational),
                 encrypted,
                 file_system: not_a_file(),
-                backing_file: not_a_loop(),
-                backing_file_system: not_a_loop(),
+                backing_file: no_backing_file(),
+                backing_file_system: no_backing_file(),
             }
         }
-        Err(name) => unknown(&name),
+        Err(name) => unknown_disk(&name),
     }
 }
 
 /// The disk below all device mapper devices, and whether one of them encrypts.
-fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, Reading<bool>) {
+fn find_below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, Reading<bool>) {
     /// Maximum number of device mapper levels that are followed: LVM on dm-crypt on RAID needs
     /// three.
     const DEEPEST: usize = 8;
     let (mut lowest, mut at) = (disk.to_owned(), at.clone());
     let mut encrypted = Reading::found(false, at.clone());
     for _ in 0..DEEPEST {
-        let folder = format!("sys/block/{}", in_sysfs(&lowest));
+        let folder = format!("sys/block/{}", sysfs_name(&lowest));
         let uuid = host.name_at(&format!("{folder}/dm/uuid"));
         if uuid.value().is_some_and(|uuid| uuid.as_str().starts_with("CRYPT-")) {
             encrypted = Reading::found(true, uuid.source);
@@ -187,7 +187,7 @@ fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, R
 /// The disk's name as under `/dev`, and where the line of `uevent` with the name is.
 fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading<Name>> {
     let path = format!("{folder}/uevent");
-    let source = Source::file(absolute(&path));
+    let source = Source::file(absolute_path(&path));
     let text = host.text(&path).map_err(|refusal| refusal.reading(source.clone()))?;
     let find = |key: &[u8]| {
         let value = |line: Line<'_>| {
@@ -196,19 +196,19 @@ fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading
         text.lines().find_map(value)
     };
     let Some((name, at)) = find(b"DEVNAME=") else {
-        return Err(host.garbled(source, "a line DEVNAME=", b""));
+        return Err(host.report_garbled(source, "a line DEVNAME=", b""));
     };
     let name = String::from_utf8_lossy(&name).into_owned();
     let Some((digits, at_number)) = find(b"PARTN=") else { return Ok((name, at)) };
-    match number(&digits).and_then(|number| without_number(&name, number)) {
+    match number(&digits).and_then(|number| strip_number(&name, number)) {
         Some(disk) => Ok((disk, at)),
-        None => Err(host.garbled(at_number, "the number that DEVNAME ends in", &digits)),
+        None => Err(host.report_garbled(at_number, "the number that DEVNAME ends in", &digits)),
     }
 }
 
 /// The name of a partition's disk: `sda2` → `sda`; a disk whose name ends in a digit has a `p`
 /// before the number: `nvme0n1p3` → `nvme0n1`.
-fn without_number(name: &str, number: u32) -> Option<String> {
+fn strip_number(name: &str, number: u32) -> Option<String> {
     let disk = name.strip_suffix(&number.to_string())?;
     let with_p = disk.strip_suffix('p').filter(|rest| rest.ends_with(|c: char| c.is_ascii_digit()));
     Some(with_p.unwrap_or(disk).to_owned())
@@ -343,7 +343,7 @@ mod tests {
         #[test]
         fn names_come_apart_as_the_kernel_joins_them(disk in "[a-z]{2,4}([0-9]n[0-9]|[0-9]{1,2})?", number in 1u32..300) {
             let p = if disk.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
-            prop_assert_eq!(without_number(&format!("{disk}{p}{number}"), number), Some(disk));
+            prop_assert_eq!(strip_number(&format!("{disk}{p}{number}"), number), Some(disk));
         }
 
         #[test]

@@ -20,7 +20,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<DiskStats> {
 /// weighted-ms`, and what newer kernels add.
 fn device(host: &HostRoot, line: &Line<'_>) -> Option<DiskStats> {
     let columns: Vec<&[u8]> = line.words().collect();
-    let name = line.understood(host, "numbers and name of a device", columns.get(2).copied())?;
+    let name = line.check_parsed(host, "numbers and name of a device", columns.get(2).copied())?;
     let count = |at: usize| match columns.get(at) {
         Some(word) => line.reading(host, "a whole number", number::<u64>(word)),
         None => Reading::absent("this kernel does not print it", line.source()),

@@ -76,7 +76,7 @@ impl HostGauges<'_> {
     /// (Documentation/block/stat.rst).
     #[must_use]
     pub fn device_traffic(self, name: &str) -> Option<DeviceTraffic> {
-        self.0.let_go();
+        self.0.close_held_folders();
         let text = self.0.bytes(&format!("sys/block/{name}/stat")).ok()?;
         let numbers: Vec<u64> = words(&text).map(number).collect::<Option<_>>()?;
         let [_, _, read, _, _, _, written, ..] = numbers[..] else { return None };
@@ -87,14 +87,14 @@ impl HostGauges<'_> {
     /// RAM used by zswap's pool (`Zswap:` of meminfo).
     #[must_use]
     pub fn zswap_pool(self) -> Option<Bytes> {
-        memory::other(&memory::read(self.0), "Zswap").get()
+        memory::find_other(&memory::read(self.0), "Zswap").get()
     }
 
     /// Use of zswap's pool: `Zswap:` and `Zswapped:` of meminfo.
     #[must_use]
     pub fn zswap_use(self) -> Option<PoolUse> {
         let memory = memory::read(self.0);
-        let size = |name| memory::other(&memory, name).get();
+        let size = |name| memory::find_other(&memory, name).get();
         Some(PoolUse { taken: size("Zswap")?, original: size("Zswapped")? })
     }
 
@@ -176,13 +176,13 @@ impl HostGauges<'_> {
 
     /// Peak memory used by a zram device since it was created or the peak was reset (`mm_stat`).
     #[must_use]
-    pub fn most_used_by_zram(self, number: u32) -> Option<Bytes> {
+    pub fn zram_peak(self, number: u32) -> Option<Bytes> {
         self.mm_stat(number).memory_used_max.get()
     }
 
     fn mm_stat(self, number: u32) -> MmStat {
         // on a live host, the values must be read again: they are cached until they are released
-        self.0.let_go();
+        self.0.close_held_folders();
         zram::mm_stat(self.0, &format!("sys/block/zram{number}/mm_stat"))
     }
 

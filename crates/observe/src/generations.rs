@@ -12,13 +12,13 @@ use pagewise_model::{
 
 use crate::limits::GENERATION_LINES;
 use pagewise_hostfs::text::{Line, number, words};
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explain};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute_path, explain};
 
 const PATH: &str = "sys/kernel/debug/lru_gen";
 
 /// Reads the age of the pages of each memory cgroup, by generation of the multi-gen LRU.
 pub fn generations(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
-    let source = Source::file(absolute(PATH));
+    let source = Source::file(absolute_path(PATH));
     let read = match host.text(PATH) {
         Ok(text) => {
             let mut groups = Vec::new();
@@ -43,17 +43,17 @@ pub fn generations_below(contents: &[u8], path: &str) -> Vec<GroupGenerations> {
     for line in contents.split(|byte| *byte == b'\n') {
         match words(line).next() {
             Some(b"memcg") => {
-                let group = group(line).filter(is_meant);
+                let group = parse_group(line).filter(is_meant);
                 is_in = group.is_some();
                 found.extend(group);
             }
             Some(_) if !is_in => {}
             Some(b"node") => {
-                found.last_mut().into_iter().for_each(|group| group.nodes.extend(node(line)));
+                found.last_mut().into_iter().for_each(|group| group.nodes.extend(parse_node(line)));
             }
             _ => {
                 let into = found.last_mut().and_then(|group| group.nodes.last_mut());
-                into.into_iter().for_each(|node| node.generations.extend(generation(line)));
+                into.into_iter().for_each(|node| node.generations.extend(parse_generation(line)));
             }
         }
     }
@@ -64,19 +64,18 @@ fn take(host: &HostRoot, line: &Line<'_>, groups: &mut Vec<GroupGenerations>) {
     let first = words(line.bytes).next();
     let understood = match first {
         None => Some(()),
-        Some(b"memcg") => group(line.bytes).map(|group| groups.push(group)),
-        Some(b"node") => {
-            node(line.bytes).and_then(|node| groups.last_mut().map(|group| group.nodes.push(node)))
-        }
-        Some(_) => generation(line.bytes).and_then(|generation| {
+        Some(b"memcg") => parse_group(line.bytes).map(|group| groups.push(group)),
+        Some(b"node") => parse_node(line.bytes)
+            .and_then(|node| groups.last_mut().map(|group| group.nodes.push(node))),
+        Some(_) => parse_generation(line.bytes).and_then(|generation| {
             groups.last_mut()?.nodes.last_mut().map(|node| node.generations.push(generation))
         }),
     };
-    line.understood(host, "a memcg, a node or a generation", understood);
+    line.check_parsed(host, "a memcg, a node or a generation", understood);
 }
 
 /// Parses a `memcg` line of lru_gen. The path may contain spaces; that of the root is `/`.
-fn group(line: &[u8]) -> Option<GroupGenerations> {
+fn parse_group(line: &[u8]) -> Option<GroupGenerations> {
     let rest = line.trim_ascii().strip_prefix(b"memcg")?.trim_ascii_start();
     let at = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
     let (id, path) = rest.split_at(at);
@@ -86,12 +85,12 @@ fn group(line: &[u8]) -> Option<GroupGenerations> {
     Some(GroupGenerations { id, path: Name::from_bytes(path), nodes: Vec::new() })
 }
 
-fn node(line: &[u8]) -> Option<NodeGenerations> {
+fn parse_node(line: &[u8]) -> Option<NodeGenerations> {
     let node = words(line).nth(1).and_then(number)?;
     Some(NodeGenerations { node, generations: Vec::new() })
 }
 
-fn generation(line: &[u8]) -> Option<Generation> {
+fn parse_generation(line: &[u8]) -> Option<Generation> {
     let mut words = words(line);
     let number_of_it = number(words.next()?)?;
     let age = Millis::new(number(words.next()?)?);

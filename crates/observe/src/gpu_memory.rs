@@ -18,7 +18,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 
 use pagewise_hostfs::text::{Line, Text, number, words};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute_path};
 use pagewise_model::{Bytes, GpuMemory, Memory, Name, Process, Reading, Source};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
@@ -45,7 +45,7 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, processes: &[Process]) -> V
     for process in processes {
         let Ok(text) = searcher.clients(host, process.pid) else { continue };
         let understood = |line: Line<'_>| {
-            line.understood(host, "a client of a GPU in four columns", Client::parse(&line))
+            line.check_parsed(host, "a client of a GPU in four columns", Client::parse(&line))
         };
         let source = text.source();
         for client in text.first_lines(host, left).filter_map(understood) {
@@ -122,7 +122,7 @@ impl Client {
         Some(Self { driver, device, id, system: Bytes::new(system) })
     }
 
-    fn printed(&self) -> String {
+    fn to_line(&self) -> String {
         let Self { driver, device, id, system } = self;
         format!("{driver} {device} {id} {}\n", system.get())
     }
@@ -137,12 +137,12 @@ impl Client {
             let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
             let (key, value) = (&line[..colon], &line[colon + 1..]);
             match key {
-                b"drm-driver" => driver = plain(value),
-                b"drm-pdev" => device = plain(value)?,
+                b"drm-driver" => driver = parse_word(value),
+                b"drm-pdev" => device = parse_word(value)?,
                 b"drm-client-id" => id = number::<u64>(value.trim_ascii()),
                 _ => {
                     let found = KEYS.iter().enumerate().find_map(|(rank, prefix)| {
-                        Some((key.strip_prefix(*prefix)?, rank, size(value)?))
+                        Some((key.strip_prefix(*prefix)?, rank, parse_size(value)?))
                     });
                     regions.extend(found.filter(|(region, ..)| is_system(region)));
                 }
@@ -168,7 +168,7 @@ fn is_system(region: &[u8]) -> bool {
 }
 
 /// The value if it consists of letters, digits and the punctuation of PCI addresses; `None` otherwise.
-fn plain(value: &[u8]) -> Option<String> {
+fn parse_word(value: &[u8]) -> Option<String> {
     let word = words(value).next()?;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
     (word.len() <= 40 && word.iter().all(is_plain))
@@ -176,7 +176,7 @@ fn plain(value: &[u8]) -> Option<String> {
 }
 
 /// Parses `1024 KiB`, `3 MiB` or bytes.
-fn size(value: &[u8]) -> Option<Bytes> {
+fn parse_size(value: &[u8]) -> Option<Bytes> {
     let mut words = words(value);
     let count: u64 = number(words.next()?)?;
     let unit = match words.next() {
@@ -202,16 +202,17 @@ impl Searcher {
         let Some(folder) = host.live_folder(&format!("proc/{pid}/fd"), OFlags::RDONLY) else {
             return host.text(&path);
         };
-        let answer = folder.and_then(|folder| self.list(&folder).map_err(Refusal::from_errno));
+        let answer =
+            folder.and_then(|folder| self.list_clients(&folder).map_err(Refusal::from_errno));
         // most processes have none: a recording does not need an empty file of each
         if !matches!(&answer, Ok(bytes) if bytes.is_empty()) {
             host.note(&path, &answer);
         }
-        answer.map(|bytes| Text::new(&absolute(&path), bytes))
+        answer.map(|bytes| Text::new(&absolute_path(&path), bytes))
     }
 
     #[expect(clippy::disallowed_methods, reason = "a recording has what is kept of the text")]
-    fn list(&mut self, folder: &OwnedFd) -> Result<Vec<u8>, Errno> {
+    fn list_clients(&mut self, folder: &OwnedFd) -> Result<Vec<u8>, Errno> {
         let mut lines = String::new();
         for entry in Dir::read_from(folder)?.flatten() {
             let Some(descriptor) = number::<u32>(entry.file_name().to_bytes()) else { continue };
@@ -234,7 +235,7 @@ impl Searcher {
             let mut bytes = Vec::new();
             let read = info.map(|info| File::from(info).take(FDINFO_BYTES).read_to_end(&mut bytes));
             if matches!(read, Ok(Ok(_))) {
-                lines.extend(Client::from_fdinfo(&bytes).map(|client| client.printed()));
+                lines.extend(Client::from_fdinfo(&bytes).map(|client| client.to_line()));
             }
         }
         Ok(lines.into_bytes())
@@ -336,7 +337,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(text in mangle(AMDGPU), line in mangle("amdgpu 0000:0b:00.0 30 100\n")) {
             if let Some(client) = Client::from_fdinfo(&text) {
-                let again = Text::new("/proc/7/fdinfo", client.printed().into_bytes());
+                let again = Text::new("/proc/7/fdinfo", client.to_line().into_bytes());
                 let parsed = again.lines().next().and_then(|line| Client::parse(&line));
                 prop_assert_eq!(parsed, Some(client));
             }

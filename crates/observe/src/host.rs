@@ -15,7 +15,7 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
     HostSummary {
         name: name(host),
         architecture: architecture(host),
-        cpus: host.value("sys/devices/system/cpu/online", "ranges of CPUs", cpus),
+        cpus: host.value("sys/devices/system/cpu/online", "ranges of CPUs", count_cpus),
         page_size: page_size(host),
         virtualization: virt::read(host),
         container: container::read(host, mounts),
@@ -105,7 +105,7 @@ pub(crate) fn page_size(host: &HostRoot) -> Reading<Bytes> {
 const MAX_CPUS: u32 = 1 << 20;
 
 /// Number of CPUs in a list like `0-3,8,10-11`.
-fn cpus(ranges: &[u8]) -> Option<u32> {
+fn count_cpus(ranges: &[u8]) -> Option<u32> {
     ranges.split(|&byte| byte == b',').try_fold(0u32, |sum, range| {
         let mut ends = range.split(|&byte| byte == b'-');
         let first: u32 = ends.next().and_then(number)?;
@@ -123,18 +123,18 @@ mod tests {
 
     #[test]
     fn ranges_of_cpus_are_counted_and_never_walked() {
-        assert_eq!(cpus(b"0"), Some(1));
-        assert_eq!(cpus(b"0-1,4"), Some(3));
-        assert_eq!(cpus(b"0-3,8,10-11"), Some(7));
+        assert_eq!(count_cpus(b"0"), Some(1));
+        assert_eq!(count_cpus(b"0-1,4"), Some(3));
+        assert_eq!(count_cpus(b"0-3,8,10-11"), Some(7));
         for bad in [&b""[..], b"3-1", b"0-4294967295", b"1-2-3", b"a", b"0-,1", b"0,,1"] {
-            assert_eq!(cpus(bad), None, "{bad:?}");
+            assert_eq!(count_cpus(bad), None, "{bad:?}");
         }
     }
 
     proptest! {
         #[test]
         fn any_ranges_are_survived(text in "[0-9,-]{0,40}") {
-            let _ = cpus(text.as_bytes());
+            let _ = count_cpus(text.as_bytes());
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::limits::HUGE_PAGE_SIZES;
 use pagewise_model::text::number;
 
 /// The huge page sizes in a folder, each with the name of its subfolder.
-pub(crate) fn by_huge_page_size(host: &HostRoot, folder: &str) -> Vec<(Bytes, String)> {
+pub(crate) fn list_huge_page_sizes(host: &HostRoot, folder: &str) -> Vec<(Bytes, String)> {
     let mut sizes: Vec<(Bytes, String)> =
         host.names(folder).into_iter().filter_map(parse_size).collect();
     sizes.sort_unstable();
@@ -33,9 +33,9 @@ mod tests {
         let paths = ["t/hugepages-2048kB/x", "t/hugepages-16kB/x", "t/hugepages-xkB/x", "t/defrag"];
         let sizes_of = host(paths.map(|path| (path, "")));
         let sizes: Vec<u64> =
-            by_huge_page_size(&sizes_of, "t").iter().map(|(size, _)| size.get()).collect();
+            list_huge_page_sizes(&sizes_of, "t").iter().map(|(size, _)| size.get()).collect();
         assert_eq!(sizes, [16 << 10, 2 << 20]);
         let huge = format!("t/hugepages-{}kB/x", u64::MAX);
-        assert!(by_huge_page_size(&host([(huge.as_str(), "")]), "t").is_empty());
+        assert!(list_huge_page_sizes(&host([(huge.as_str(), "")]), "t").is_empty());
     }
 }

@@ -4,11 +4,11 @@
 //!
 //! Reservations belong to a mapping and not to a node, so the kernel reports them only for the sum.
 
-use crate::huge_page_sizes::by_huge_page_size;
+use crate::huge_page_sizes::list_huge_page_sizes;
 use pagewise_model::{Bytes, HugePool, Reading, Source};
 
 use crate::limits;
-use pagewise_hostfs::{HostRoot, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadValues, absolute_path};
 
 const NODES: &str = "sys/devices/system/node";
 
@@ -22,7 +22,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<HugePool> {
 }
 
 fn pools_of(host: &HostRoot, folder: &str, node: Option<u32>) -> Vec<HugePool> {
-    let sizes = by_huge_page_size(host, folder).into_iter();
+    let sizes = list_huge_page_sizes(host, folder).into_iter();
     sizes.map(|(size, name)| pool(host, &format!("{folder}/{name}"), size, node)).collect()
 }
 
@@ -42,7 +42,7 @@ fn read_reserved(host: &HostRoot, path: &str, node: Option<u32>) -> Reading<u64>
         None => host.number_at(path),
         Some(_) => {
             let why = "the kernel counts reservations for all nodes together";
-            Reading::absent(why, Source::file(absolute(path)))
+            Reading::absent(why, Source::file(absolute_path(path)))
         }
     }
 }

@@ -63,8 +63,8 @@ pub fn installation(host: &HostRoot) -> Installation {
         has_keep_list: host.exists(KEEP_LIST),
         has_generator: host.exists(GENERATOR),
         is_ostree: host.exists("run/ostree-booted"),
-        distribution: text(host, "etc/os-release").and_then(|text| distribution(&text)),
-        machine_id_hash: text(host, "etc/machine-id").and_then(|text| machine_id_hash(&text)),
+        distribution: read_text(host, "etc/os-release").and_then(|text| distribution(&text)),
+        machine_id_hash: read_text(host, "etc/machine-id").and_then(|text| machine_id_hash(&text)),
         tmpfiles_names: tmpfiles_names(host),
         own_files: own_files(host),
         swap_folder: swap_folder(host),
@@ -80,28 +80,28 @@ fn init_system(host: &HostRoot) -> InitSystem {
     if host.exists("run/openrc") {
         return InitSystem::OpenRc;
     }
-    let first = text(host, "proc/1/comm").unwrap_or_default();
+    let first = read_text(host, "proc/1/comm").unwrap_or_default();
     match first.trim() {
         "procd" if host.exists("etc/rc.common") => InitSystem::Procd,
         "runit" if !host.names(CORE_SERVICES).is_empty() => InitSystem::RunitCoreServices,
         // the first stage of Debian's runit-init runs every link and reads no .depend file
         "runit" if has_links(host, "etc/rcS.d") => InitSystem::SysV,
-        "init" | "linuxrc" => init_by_tables(host),
+        "init" | "linuxrc" => detect_init_by_tables(host),
         _ => InitSystem::Unknown,
     }
 }
 
 /// Distinguishes the init systems whose process 1 is called `init`.
-fn init_by_tables(host: &HostRoot) -> InitSystem {
+fn detect_init_by_tables(host: &HostRoot) -> InitSystem {
     if has_links(host, "etc/rcS.d") {
         let is_registered = host.exists("etc/init.d/.depend.boot");
         return if is_registered { InitSystem::SysVRegistered } else { InitSystem::SysV };
     }
     let is_line = |line: &str| line.contains(":sysinit:") && line.contains("/etc/init.d/rcS");
-    let table = text(host, "etc/inittab");
+    let table = read_text(host, "etc/inittab");
     // without the file, init of busybox runs /etc/init.d/rcS
     let runs_rcs = table.is_none_or(|table| table.lines().any(|line| is_line(line.trim())));
-    match text(host, RCS) {
+    match read_text(host, RCS) {
         Some(script) if runs_rcs && script.contains("/etc/init.d/S??*") => {
             InitSystem::BusyboxScripts
         }
@@ -151,11 +151,11 @@ fn sysctl_reader(host: &HostRoot, init: InitSystem) -> Option<String> {
 /// registered by `insserv`.
 fn starts_own_script(host: &HostRoot) -> bool {
     let calls = |path: &str| {
-        let text = text(host, path).unwrap_or_default();
+        let text = read_text(host, path).unwrap_or_default();
         text.lines().map(str::trim).any(|line| line.starts_with("/etc/init.d/pagewise"))
     };
     let registered = |path: &str| {
-        let text = text(host, path).unwrap_or_default();
+        let text = read_text(host, path).unwrap_or_default();
         let targets = text.lines().filter(|line| line.starts_with("TARGETS"));
         targets.flat_map(str::split_whitespace).any(|word| word == "pagewise")
     };
@@ -165,7 +165,7 @@ fn starts_own_script(host: &HostRoot) -> bool {
         || registered("etc/init.d/.depend.start")
 }
 
-fn text(host: &HostRoot, path: &str) -> Option<String> {
+fn read_text(host: &HostRoot, path: &str) -> Option<String> {
     String::from_utf8(host.bytes(path).ok()?).ok()
 }
 
@@ -199,7 +199,7 @@ fn own_files(host: &HostRoot) -> BTreeMap<String, String> {
         ours.map(move |name| format!("{folder}/{name}"))
     });
     let all = named.chain(OWN_FILES.map(str::to_owned));
-    all.filter_map(|path| Some((format!("/{path}"), text(host, &path)?))).collect()
+    all.filter_map(|path| Some((format!("/{path}"), read_text(host, &path)?))).collect()
 }
 
 fn swap_folder(host: &HostRoot) -> SwapFolder {

@@ -66,7 +66,7 @@ pub(crate) fn read_each(
     host: &HostRoot,
     read: &mut dyn FnMut(&mut JournalFile<'_>) -> bool,
 ) -> Result<Searched, Refusal> {
-    let paths = paths(host)?;
+    let paths = list_paths(host)?;
     let longest = host.is_live().then_some(LONGEST_READ);
     let budget = Budget::new(JOURNAL_BLOCKS, JOURNAL_ENTRIES, longest);
     let mut searched = Searched::default();
@@ -108,14 +108,16 @@ pub(crate) fn read_each(
 }
 
 /// Paths of the files of the system journal, newest first.
-fn paths(host: &HostRoot) -> Result<Vec<String>, Refusal> {
+fn list_paths(host: &HostRoot) -> Result<Vec<String>, Refusal> {
     let mut found: Vec<(u64, String)> = Vec::new();
     for (folder, _) in FOLDERS {
         let machines = machines(host, folder)?;
         for machine in machines {
             let folder = format!("{folder}/{machine}");
             let names = host.names(&folder).into_iter();
-            found.extend(names.filter_map(|name| Some((age(&name)?, format!("{folder}/{name}")))));
+            found.extend(
+                names.filter_map(|name| Some((age_rank(&name)?, format!("{folder}/{name}")))),
+            );
         }
     }
     if found.is_empty() {
@@ -148,7 +150,7 @@ fn machines(host: &HostRoot, folder: &str) -> Result<Vec<String>, Refusal> {
 /// A number that is larger for newer files of the system journal; `None` for any other name. The
 /// active file has the plain name. The name of an archived file contains the time of its first
 /// entry, that of a file that was not closed properly the time at which it was set aside.
-fn age(name: &str) -> Option<u64> {
+fn age_rank(name: &str) -> Option<u64> {
     if name == "system.journal" {
         return Some(u64::MAX);
     }

@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Read};
 use pagewise_model::{Evidence, Reading, Source};
 
 use pagewise_hostfs::text::{Text, lines, number};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 
 /// Every kernel configuration option that pagewise asks for, sorted.
 pub(crate) const ASKED: &[&str] = &[
@@ -80,9 +80,9 @@ pub(crate) struct Kconfig(Vec<(&'static str, Built, Evidence)>);
 impl Kconfig {
     /// Reads the first kernel configuration that is readable; empty if there is none.
     pub(crate) fn read(host: &HostRoot) -> Self {
-        let readable = paths(host).into_iter().find_map(|path| {
+        let readable = list_paths(host).into_iter().find_map(|path| {
             let kept = host.excerpt(&path, excerpt).ok()?;
-            Some(Text::new(&absolute(&path), kept))
+            Some(Text::new(&absolute_path(&path), kept))
         });
         readable.map(|text| parse(&text)).unwrap_or_default()
     }
@@ -119,10 +119,10 @@ impl Kconfig {
 /// The configuration of this host, read once: it does not change while the kernel runs.
 pub(crate) fn kconfig(host: &HostRoot) -> &Kconfig {
     static NONE: Kconfig = Kconfig(Vec::new());
-    host.kept(Kconfig::read).unwrap_or(&NONE)
+    host.get_or_compute(Kconfig::read).unwrap_or(&NONE)
 }
 
-fn paths(host: &HostRoot) -> Vec<String> {
+fn list_paths(host: &HostRoot) -> Vec<String> {
     let mut paths = vec!["proc/config.gz".to_owned()];
     if let Some(release) = release(host) {
         paths.push(format!("boot/config-{release}"));
@@ -193,7 +193,7 @@ impl Excerpt {
     }
 
     fn take(&mut self, line: &[u8]) {
-        if let Some((name, _)) = option(line) {
+        if let Some((name, _)) = split_option(line) {
             self.options += 1;
             if let Some(at) = option_index(name) {
                 self.seen[at] = true;
@@ -213,7 +213,7 @@ impl Excerpt {
 }
 
 /// Splits a line into the option's name, without `CONFIG_`, and the rest.
-fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_option(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let from = line.strip_prefix(b"# ").unwrap_or(line).strip_prefix(PREFIX.as_bytes())?;
     let end = memchr::memchr2(b'=', b' ', from)?;
     Some(from.split_at(end))
@@ -227,7 +227,7 @@ fn option_index(name: &[u8]) -> Option<usize> {
     let may_be = |at: usize, letters: u128| {
         name.get(at).is_some_and(|&letter| letters >> (letter & 127) & 1 == 1)
     };
-    if !may_be(0, const { letters(0) }) || !may_be(1, const { letters(1) }) {
+    if !may_be(0, const { letter_set(0) }) || !may_be(1, const { letter_set(1) }) {
         return None;
     }
     let bare = |known: &'static str| known.as_bytes().get(PREFIX.len()..).unwrap_or_default();
@@ -235,7 +235,7 @@ fn option_index(name: &[u8]) -> Option<usize> {
 }
 
 /// The set of letters at position `at` of all names in [`ASKED`], one bit each.
-const fn letters(at: usize) -> u128 {
+const fn letter_set(at: usize) -> u128 {
     let mut letters = 0;
     let mut next = 0;
     while next < ASKED.len() {
@@ -247,7 +247,7 @@ const fn letters(at: usize) -> u128 {
 
 fn parse(text: &Text) -> Kconfig {
     let answers = text.lines().filter_map(|line| {
-        let (name, rest) = option(line.bytes)?;
+        let (name, rest) = split_option(line.bytes)?;
         let name = ASKED[option_index(name)?];
         let (built, value, at) = match rest.trim_ascii() {
             b"=y" => (Built::In, format!("{name}=y"), line.source()),
@@ -300,7 +300,7 @@ mod tests {
     fn every_asked_option_is_found_and_no_other() {
         for (at, name) in ASKED.iter().enumerate() {
             let line = format!("{name}=y");
-            let (bare, _) = option(line.as_bytes()).unwrap();
+            let (bare, _) = split_option(line.as_bytes()).unwrap();
             assert_eq!(option_index(bare), Some(at), "{name}");
             assert_eq!(option_index(&[bare, b"X"].concat()), None, "{name}");
             assert_eq!(option_index(&bare[..bare.len() - 1]), None, "{name}");
@@ -349,9 +349,9 @@ mod tests {
     #[test]
     fn a_recording_answers_the_same_and_holds_nothing_else() {
         let secret = format!("{}CONFIG_DEFAULT_HOSTNAME=\"secret\"\n", whole());
-        let live = host("proc/config.gz", gzip(&secret)).remembering();
+        let live = host("proc/config.gz", gzip(&secret)).start_remembering();
         let first = format!("{:?}", kconfig(&live));
-        let stored = live.remembered();
+        let stored = live.into_remembered_files();
         let Some(Entry::File(bytes)) = stored.get("proc/config.gz") else { panic!("not stored") };
         assert!(!String::from_utf8_lossy(bytes).contains("secret"));
         assert_eq!(format!("{:?}", kconfig(&HostRoot::memory(stored))), first);

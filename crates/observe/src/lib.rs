@@ -105,4 +105,4 @@ pub use tape::{Tape, TapeEnd};
 pub use thread_cpu::{ThreadCpu, children, family_usage, process_usage};
 pub use thread_profile::ThreadProfile;
 pub use users::user_names;
-pub use zmerge::zmerge_is_loaded;
+pub use zmerge::is_zmerge_loaded;

@@ -2,7 +2,7 @@
 //! Reads `/proc/meminfo` into [`Memory`].
 //!
 //! The file prints "kB" and means KiB. `HugePages_*` lines have no unit because they are counts of
-//! huge pages; they go to [`Memory::counts`]. Unknown lines are kept in [`Memory::other`], because
+//! huge pages; they go to [`Memory::counts`]. Unknown lines are kept in [`Memory::find_other`], because
 //! newer kernels add some. A known line must be a size: if its unit is missing, it is malformed and
 //! not taken as a count. Whether a value is good or bad is not decided here.
 
@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Memory, Name, Outcome, Reading, Source};
 
 use crate::limits::MEMINFO_LINES;
 use pagewise_hostfs::text::{Line, NO_LINE, number};
-use pagewise_hostfs::{HostRoot, ReadValues, Refusal, absolute};
+use pagewise_hostfs::{HostRoot, ReadValues, Refusal, absolute_path};
 
 const PATH: &str = "proc/meminfo";
 
@@ -18,19 +18,19 @@ pub(crate) fn read(host: &HostRoot) -> Memory {
     let mut memory = Memory::default();
     match host.text(PATH) {
         Ok(text) => {
-            mark(&mut memory, &Refusal::Absent(NO_LINE.into()));
+            set_refusal(&mut memory, &Refusal::Absent(NO_LINE.into()));
             text.first_lines(host, MEMINFO_LINES).for_each(|line| take(host, &mut memory, &line));
         }
-        Err(refusal) => mark(&mut memory, &refusal),
+        Err(refusal) => set_refusal(&mut memory, &refusal),
     }
     memory
 }
 
 /// The value of a line of meminfo that has no field of its own, by the kernel's name.
-pub(crate) fn other(memory: &Memory, name: &str) -> Reading<Bytes> {
+pub(crate) fn find_other(memory: &Memory, name: &str) -> Reading<Bytes> {
     let missing = || match &memory.total.outcome {
         // every kernel prints MemTotal first: if it is missing, the file was not read
-        Outcome::Value(_) => Reading::absent(NO_LINE, Source::file(absolute(PATH))),
+        Outcome::Value(_) => Reading::absent(NO_LINE, Source::file(absolute_path(PATH))),
         Outcome::Absent(_) | Outcome::Denied(_) => memory.total.clone(),
     };
     memory.other.get(name).cloned().unwrap_or_else(missing)
@@ -38,9 +38,9 @@ pub(crate) fn other(memory: &Memory, name: &str) -> Reading<Bytes> {
 
 /// Sets every field of the memory values to this refusal, so that a field whose line is missing has
 /// a reason.
-fn mark(memory: &mut Memory, refusal: &Refusal) {
+fn set_refusal(memory: &mut Memory, refusal: &Refusal) {
     for (_, field) in fields(memory) {
-        *field = refusal.clone().reading(Source::file(absolute(PATH)));
+        *field = refusal.clone().reading(Source::file(absolute_path(PATH)));
     }
 }
 
@@ -189,7 +189,10 @@ DirectMap1G:    25165824 kB
         assert_eq!(values, 32);
         assert_eq!(memory.counts.len(), 4);
         assert_eq!(values + memory.counts.len() + memory.other.len(), MEMINFO.lines().count());
-        assert_eq!(other(&memory, "DirectMap1G"), Reading::found(kib(25_165_824), source_at(54)));
+        assert_eq!(
+            find_other(&memory, "DirectMap1G"),
+            Reading::found(kib(25_165_824), source_at(54))
+        );
     }
 
     #[test]
@@ -197,14 +200,14 @@ DirectMap1G:    25165824 kB
         let memory = read(&host([(PATH, "MemTotal: 1024 kB\n")]));
         let absent = Reading::absent(NO_LINE, Source::file("/proc/meminfo"));
         assert_eq!(memory.percpu, absent);
-        assert_eq!(other(&memory, "Zswapped"), absent);
+        assert_eq!(find_other(&memory, "Zswapped"), absent);
     }
 
     #[test]
     fn a_file_that_is_not_ours_is_denied_in_every_field() {
         let memory = read(&HostRoot::memory([denied_entry(PATH)]));
         assert!(memory.total.is_denied() && memory.hugetlb.is_denied());
-        assert!(other(&memory, "Zswap").is_denied());
+        assert!(find_other(&memory, "Zswap").is_denied());
     }
 
     #[test]

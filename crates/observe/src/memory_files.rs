@@ -38,7 +38,7 @@ use crate::limits::{DELETED_FILES, MAPPED_SEARCHED, MEMORY_MOUNTS, OPEN_FILE_LIN
 use crate::mounts::{Mount, Mounts};
 use crate::{process, sysv};
 use pagewise_hostfs::text::{Line, Text, number};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute_path};
 
 /// Deleted files are searched if shmem is at least this share of RAM.
 const WORTH_PERCENT: f64 = 5.0;
@@ -60,13 +60,13 @@ pub(crate) fn read(
     let remote = mounts.remote_points();
     let asked = all.iter().take(MEMORY_MOUNTS);
     let mut files = MemoryFiles {
-        mounts: asked.map(|mount| tmpfs(host, mount, &remote)).collect(),
+        mounts: asked.map(|mount| read_tmpfs(host, mount, &remote)).collect(),
         mounts_left_out: all.len().saturating_sub(MEMORY_MOUNTS) as u64,
         ..MemoryFiles::default()
     };
     files.mounts.sort_by_key(|mount| Reverse(mount.used.get()));
     let ramfs = mounts.of_ramfs().take(MEMORY_MOUNTS);
-    files.ramfs = ramfs.map(|mount| Name::from(absolute(&mount.point).as_str())).collect();
+    files.ramfs = ramfs.map(|mount| Name::from(absolute_path(&mount.point).as_str())).collect();
     sysv::read(host, &mut files);
     if is_worth_it(memory) {
         let devices = all.iter().filter_map(|mount| device(&mount.device)).collect();
@@ -81,8 +81,8 @@ fn is_worth_it(memory: &Memory) -> bool {
     share.is_some_and(|share| share.get() >= WORTH_PERCENT)
 }
 
-fn tmpfs(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> TmpfsMount {
-    let point = absolute(&mount.point);
+fn read_tmpfs(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> TmpfsMount {
+    let point = absolute_path(&mount.point);
     let source = Source::file(point.as_str());
     let answer = sizes(host, mount, remote);
     let figure = |pick: fn(&Sizes) -> u64| match &answer {
@@ -119,7 +119,7 @@ impl Sizes {
         Some(Self { block, blocks, used, files })
     }
 
-    fn printed(self) -> String {
+    fn to_line(self) -> String {
         let Self { block, blocks, used, files } = self;
         format!("{block} {blocks} {used} {files}\n")
     }
@@ -132,7 +132,7 @@ fn sizes(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> Result<Sizes
         Err(Refusal::Absent("below a mount that may not answer".into()))
     } else {
         match host.live_folder(&mount.point, OFlags::PATH) {
-            Some(folder) => folder.and_then(|folder| ask(&folder, &mount.device)),
+            Some(folder) => folder.and_then(|folder| call_statfs(&folder, &mount.device)),
             None => host.bytes(&path),
         }
     };
@@ -145,7 +145,7 @@ fn sizes(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> Result<Sizes
 
 /// Calls `statfs` for a mount's folder, if that still belongs to the expected device: another file
 /// system may have been mounted over it.
-fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
+fn call_statfs(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
     let found = rustix::fs::fstat(folder).map_err(Refusal::from_errno)?;
     if device(expected) != Some(found.st_dev) {
         return Err(Refusal::Absent("another file system is mounted over it".into()));
@@ -162,7 +162,7 @@ fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
             "mounted without a limit: the kernel counts nothing then".into(),
         ));
     }
-    Ok(sizes.printed().into_bytes())
+    Ok(sizes.to_line().into_bytes())
 }
 
 /// Parses a device number: `0:28`.
@@ -195,7 +195,7 @@ impl Found {
         Some(Self { descriptor, kind, identity, blocks: number(words.next()?)? })
     }
 
-    fn printed(&self) -> String {
+    fn to_line(&self) -> String {
         let Self { descriptor, kind, identity: (device, inode), blocks } = self;
         let kind = KINDS.iter().find(|(known, _)| known == kind).map_or("", |(_, word)| word);
         format!("{descriptor} {kind} {device} {inode} {blocks}\n")
@@ -230,7 +230,7 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
         };
         all.processes_searched += 1;
         let understood = |line: Line<'_>| {
-            line.understood(host, "a deleted file in five columns", Found::parse(&line))
+            line.check_parsed(host, "a deleted file in five columns", Found::parse(&line))
         };
         let mapped =
             answering.contains(&process.pid).then(|| searcher.mapped_files(host, process.pid));
@@ -304,7 +304,7 @@ impl Searcher {
             _ => folder.and_then(|folder| self.list(&folder)),
         };
         host.note(&path, &answer);
-        answer.map(|bytes| Text::new(&absolute(&path), bytes))
+        answer.map(|bytes| Text::new(&absolute_path(&path), bytes))
     }
 
     fn list(&mut self, folder: &OwnedFd) -> Result<Vec<u8>, Refusal> {
@@ -323,7 +323,7 @@ impl Searcher {
                 }
                 other => other.ok().flatten(),
             };
-            lines.extend(found.filter(|it| it.blocks >= LEAST_BLOCKS).map(|it| it.printed()));
+            lines.extend(found.filter(|it| it.blocks >= LEAST_BLOCKS).map(|it| it.to_line()));
         }
         Ok(lines.into_bytes())
     }
@@ -346,7 +346,7 @@ impl Searcher {
         let answer =
             folder.and_then(|folder| self.list_mapped(&folder).map_err(Refusal::from_errno));
         host.note(&path, &answer);
-        answer.map(|bytes| Text::new(&absolute(&path), bytes))
+        answer.map(|bytes| Text::new(&absolute_path(&path), bytes))
     }
 
     #[expect(clippy::disallowed_methods, reason = "a recording has what is kept of the text")]
@@ -381,7 +381,7 @@ impl Searcher {
             };
             if output.stx_nlink == 0 && output.stx_blocks >= LEAST_BLOCKS {
                 let (identity, blocks) = (mapping.identity, output.stx_blocks);
-                lines += &Found { descriptor: 0, kind, identity, blocks }.printed();
+                lines += &Found { descriptor: 0, kind, identity, blocks }.to_line();
             }
         }
         Ok(lines.into_bytes())
@@ -611,7 +611,7 @@ mod tests {
         rustix::fs::unlink(folder.path().join("gone")).unwrap();
         let there = made(open("there (deleted)"));
 
-        let live = HostRoot::live().unwrap().remembering();
+        let live = HostRoot::live().unwrap().start_remembering();
         let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
         let files = read_of(&live, &memory(500), &[own]);
         let find = |file: &OwnedFd| {
@@ -633,7 +633,7 @@ mod tests {
         assert_eq!(live.take_problems(), []);
 
         // replaying the recording gives the same result
-        let recorded = HostRoot::memory(live.remembered());
+        let recorded = HostRoot::memory(live.into_remembered_files());
         let replayed = read_of(&recorded, &memory(500), &[own]);
         assert_eq!(format!("{replayed:?}"), format!("{files:?}"));
     }
@@ -664,7 +664,7 @@ mod tests {
         let may_follow =
             std::fs::metadata(format!("/proc/self/map_files/{}", ours[0].range)).is_ok();
 
-        let live = HostRoot::live().unwrap().remembering();
+        let live = HostRoot::live().unwrap().start_remembering();
         let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
         let rss_shmem = Reading::found(Bytes::new(2 * BYTES), Source::none());
         let processes = [Process { rss_shmem, ..process(own) }];
@@ -681,7 +681,7 @@ mod tests {
             assert!(kinds.is_empty(), "{files:?}");
         }
         assert_eq!(live.take_problems(), []);
-        let recorded = HostRoot::memory(live.remembered());
+        let recorded = HostRoot::memory(live.into_remembered_files());
         let replayed = read(&recorded, &mounts::read(&recorded), &memory(500), &processes);
         assert_eq!(format!("{replayed:?}"), format!("{files:?}"));
     }
@@ -707,7 +707,7 @@ mod tests {
         #[test]
         fn a_printed_line_reads_back(descriptor: u32, kind in 0usize..3, inode: u64, blocks: u64) {
             let found = Found { descriptor, kind: KINDS[kind].0, identity: (24, inode), blocks };
-            let text = Text::new("/proc/7/fd", found.printed().into_bytes());
+            let text = Text::new("/proc/7/fd", found.to_line().into_bytes());
             prop_assert_eq!(text.lines().next().and_then(|line| Found::parse(&line)), Some(found));
         }
     }

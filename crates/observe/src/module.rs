@@ -8,8 +8,8 @@
 use pagewise_model::{Evidence, Name};
 
 use crate::kconfig;
-use pagewise_hostfs::text::{Text, only_lines};
-use pagewise_hostfs::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::text::{Text, keep_lines};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute_path};
 
 /// Possible locations of the folder with the kernel's modules.
 const FOLDERS: [&str; 2] = ["lib/modules", "run/booted-system/kernel-modules/lib/modules"];
@@ -40,7 +40,7 @@ pub(crate) fn find(host: &HostRoot, module: &str) -> Option<ModuleSource> {
 
 fn line_of(host: &HostRoot, path: &str, module: &str) -> Option<Evidence> {
     let kept = host.excerpt(path, excerpt).ok()?;
-    let text = Text::new(&absolute(path), kept);
+    let text = Text::new(&absolute_path(path), kept);
     let line = text.lines().find(|line| is_file_of(line.bytes, module))?;
     let file = file_of(line.bytes);
     let shown = Name::from_bytes(&file[..file.len().min(200)]).to_string();
@@ -49,7 +49,7 @@ fn line_of(host: &HostRoot, path: &str, module: &str) -> Option<Evidence> {
 
 /// Keeps the lines about the modules that were searched for, at their line numbers.
 fn excerpt(raw: &[u8]) -> Vec<u8> {
-    only_lines(raw, |line| ASKED.iter().any(|module| is_file_of(line, module)))
+    keep_lines(raw, |line| ASKED.iter().any(|module| is_file_of(line, module)))
 }
 
 /// The path at the start of a line of a module list.
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn a_recording_holds_only_the_lines_asked_about() {
-        let live = host("modules.dep", "kernel/secret.ko:\nkernel/zram.ko:\n").remembering();
+        let live = host("modules.dep", "kernel/secret.ko:\nkernel/zram.ko:\n").start_remembering();
         let first = find(&live, "zram");
-        let stored = live.remembered();
+        let stored = live.into_remembered_files();
         let dep = stored.get("lib/modules/6.12.107/modules.dep");
         assert_eq!(dep, Some(&Entry::File(b"\nkernel/zram.ko:\n".to_vec())));
         assert_eq!(find(&HostRoot::memory(stored), "zram"), first);

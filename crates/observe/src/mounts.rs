@@ -66,8 +66,9 @@ const LOCAL: &[&str] = &[
 ];
 
 pub(crate) fn read(host: &HostRoot) -> Mounts {
-    let Ok(text) = host.text("proc/self/mountinfo") else { return usual(host) };
-    let understood = |line: Line<'_>| line.understood(host, "a mount in ten columns", mount(&line));
+    let Ok(text) = host.text("proc/self/mountinfo") else { return usual_mounts(host) };
+    let understood =
+        |line: Line<'_>| line.check_parsed(host, "a mount in ten columns", mount(&line));
     let all: Vec<Mount> = text.first_lines(host, MOUNTS).filter_map(understood).collect();
     let point = |matches: fn(&Mount) -> bool| {
         all.iter().find(|mount| matches(mount)).map(|mount| mount.point.clone())
@@ -80,7 +81,7 @@ pub(crate) fn read(host: &HostRoot) -> Mounts {
 }
 
 /// The cgroup hierarchies at the paths where systemd mounts them.
-fn usual(host: &HostRoot) -> Mounts {
+fn usual_mounts(host: &HostRoot) -> Mounts {
     let first_with = |places: &[&str], mark: &str| {
         let there = |place: &&&str| host.exists(&format!("{place}/{mark}"));
         places.iter().find(there).map(|place| (*place).to_owned())
@@ -105,7 +106,7 @@ impl Mounts {
 
     /// The mount that contains `path` (absolute): the deepest mount point and, of several mounts on
     /// it, the last.
-    pub(crate) fn holding(&self, path: &str) -> Option<&Mount> {
+    pub(crate) fn mount_containing(&self, path: &str) -> Option<&Mount> {
         let path = path.strip_prefix('/')?;
         let holds = |mount: &&Mount| is_inside(path, &mount.point);
         self.all.iter().filter(holds).max_by_key(|mount| mount.point.len())
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn the_deepest_mount_holds_a_path() {
         let mounts = read(&host(HYBRID));
-        let device = |path| mounts.holding(path).map(|mount| mount.device.as_str());
+        let device = |path| mounts.mount_containing(path).map(|mount| mount.device.as_str());
         assert_eq!(device("/swapfile"), Some("254:0"));
         assert_eq!(device("/swap/file"), Some("0:44"));
         assert_eq!(device("/swapper/file"), Some("254:0"));
@@ -297,7 +298,7 @@ mod tests {
                 .max_by_key(|(at, point)| (point.len(), *at))
                 .map(|(at, _)| format!("{at}:9"));
             let mounts = read(&host(&text));
-            prop_assert_eq!(mounts.holding(&path).map(|mount| mount.device.clone()), oracle);
+            prop_assert_eq!(mounts.mount_containing(&path).map(|mount| mount.device.clone()), oracle);
         }
     }
 }

@@ -9,7 +9,7 @@
 use pagewise_model::{Micros, Percent, Pressure, Psi, Reading, Source, Stall};
 
 use pagewise_hostfs::text::{Line, NO_LINE, Text, number};
-use pagewise_hostfs::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute, explain};
+use pagewise_hostfs::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute_path, explain};
 
 /// Reads the pressure (PSI) of the host.
 pub fn read(host: &HostRoot) -> Psi {
@@ -32,7 +32,7 @@ pub(crate) fn pressure(host: &HostRoot, path: &str) -> Pressure {
             Pressure { some: stall(host, &text, b"some"), full: stall(host, &text, b"full") }
         }
         Err(refusal) => {
-            let source = Source::file(absolute(path));
+            let source = Source::file(absolute_path(path));
             Pressure {
                 some: refused_stall(&refusal, &source),
                 full: refused_stall(&refusal, &source),

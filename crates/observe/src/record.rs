@@ -76,8 +76,10 @@ impl Recording {
         scope: &Scope,
         wait: impl FnOnce() -> Result<(), E>,
     ) -> Result<(Interval, Tape), E> {
-        let remembering =
-            Self { start: self.start.map(HostRoot::remembering), end: self.end.remembering() };
+        let remembering = Self {
+            start: self.start.map(HostRoot::start_remembering),
+            end: self.end.start_remembering(),
+        };
         let interval = remembering.interval(scope, wait)?;
         let tape = Tape::new(&interval, remembering.start, remembering.end);
         Ok((interval, tape))

@@ -41,7 +41,7 @@ impl Rest {
             }
         };
         let disks = host.names("sys/block").into_iter().collect();
-        host.let_go();
+        host.close_held_folders();
         Self::Unread { processes, disks }
     }
 

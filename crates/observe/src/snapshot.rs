@@ -171,7 +171,7 @@ pub(crate) fn read_counters(host: &HostRoot, scope: &Scope) -> Snapshot {
 
 /// Adds the cost of reading and the Problems that `host` has collected.
 fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
-    host.let_go();
+    host.close_held_folders();
     snapshot.problems = host.take_problems();
     snapshot.bytes_read = host.take_bytes_read();
     snapshot

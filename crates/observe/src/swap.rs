@@ -51,7 +51,7 @@ fn tier(
     let path = words.next().map(unescape).unwrap_or_default();
     let path = String::from_utf8_lossy(&path).into_owned();
     let kind = words.next().and_then(|word| kind(&path, word));
-    let kind = line.understood(host, "a path and partition or file", kind)?;
+    let kind = line.check_parsed(host, "a path and partition or file", kind)?;
     let mut column = || words.next().unwrap_or_default();
     Some(Tier {
         size: size(host, line, column()),
@@ -59,7 +59,7 @@ fn tier(
         priority: line.reading(host, "a priority", number(column())),
         disk: match kind {
             TierKind::Zram | TierKind::Zmerge => {
-                disk::nowhere("compressed RAM, no disk", &line.source())
+                disk::no_disk("compressed RAM, no disk", &line.source())
             }
             TierKind::Partition => disks.of_device(&path),
             TierKind::File => disks.of_file(strip_deleted(&path)),

@@ -18,13 +18,13 @@ use pagewise_hostfs::{HostRoot, ReadValues};
 /// Reads both kinds into `files`: the largest of each.
 pub(crate) fn read(host: &HostRoot, files: &mut MemoryFiles) {
     let mut segments: Vec<SharedSegment> =
-        rows(host, "proc/sysvipc/shm", SHARED_SEGMENTS, |line| segment(host, line));
+        parse_rows(host, "proc/sysvipc/shm", SHARED_SEGMENTS, |line| parse_segment(host, line));
     segments.sort_by_key(|segment| (Reverse(segment.held()), segment.id));
     files.segments_left_out = segments.len().saturating_sub(KEPT_SEGMENTS) as u64;
     segments.truncate(KEPT_SEGMENTS);
     files.segments = segments;
     let mut queues: Vec<MessageQueue> =
-        rows(host, "proc/sysvipc/msg", MESSAGE_QUEUES, |line| queue(host, line));
+        parse_rows(host, "proc/sysvipc/msg", MESSAGE_QUEUES, |line| parse_queue(host, line));
     queues.sort_by_key(|queue| (Reverse(queue.bytes.get()), queue.id));
     files.queues_left_out = queues.len().saturating_sub(KEPT_SEGMENTS) as u64;
     queues.truncate(KEPT_SEGMENTS);
@@ -32,7 +32,7 @@ pub(crate) fn read(host: &HostRoot, files: &mut MemoryFiles) {
 }
 
 /// Parses each line but the first; a line that is not understood becomes a Problem.
-fn rows<T>(
+fn parse_rows<T>(
     host: &HostRoot,
     path: &str,
     most: usize,
@@ -41,13 +41,13 @@ fn rows<T>(
     let Ok(text) = host.text(path) else { return Vec::new() };
     let lines = text.first_lines(host, most + 1).skip(1);
     let understood =
-        |line: Line<'_>| line.understood(host, "the columns of its first line", parse(&line));
+        |line: Line<'_>| line.check_parsed(host, "the columns of its first line", parse(&line));
     lines.filter_map(understood).collect()
 }
 
 /// Parses a segment: `key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss
 /// swap`.
-fn segment(host: &HostRoot, line: &Line<'_>) -> Option<SharedSegment> {
+fn parse_segment(host: &HostRoot, line: &Line<'_>) -> Option<SharedSegment> {
     let columns: Vec<&[u8]> = line.words().collect();
     let column = |at: usize| columns.get(at).and_then(|word| number::<u64>(word));
     let size = |at: usize| match columns.get(at) {
@@ -68,7 +68,7 @@ fn segment(host: &HostRoot, line: &Line<'_>) -> Option<SharedSegment> {
 }
 
 /// Parses a queue: `key msqid perms cbytes qnum lspid lrpid uid gid cuid cgid stime rtime ctime`.
-fn queue(host: &HostRoot, line: &Line<'_>) -> Option<MessageQueue> {
+fn parse_queue(host: &HostRoot, line: &Line<'_>) -> Option<MessageQueue> {
     let columns: Vec<&[u8]> = line.words().collect();
     let column = |at: usize| columns.get(at).and_then(|word| number::<u64>(word));
     Some(MessageQueue {

@@ -57,6 +57,6 @@ fn end(name: &'static str, snapshot: &Snapshot, host: HostRoot) -> TapeEnd {
         unix_seconds: snapshot.taken.unix_seconds,
         monotonic_seconds: snapshot.taken.monotonic_seconds,
         awake_seconds: snapshot.taken.awake_seconds,
-        files: host.remembered(),
+        files: host.into_remembered_files(),
     }
 }

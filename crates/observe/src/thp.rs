@@ -11,14 +11,14 @@
 //! the children of kthreadd only, because any program may call itself khugepaged. Kernel threads
 //! are not visible in a container; that does not mean khugepaged is not running.
 
-use crate::huge_page_sizes::by_huge_page_size;
+use crate::huge_page_sizes::list_huge_page_sizes;
 use pagewise_model::{
     Bytes, Choice, Counters, Khugepaged, Name, Nanos, Outcome, Reading, Source, Thp, ThpSize,
 };
 
 use crate::limits::{self, HUGE_PAGE_STATS, KERNEL_THREADS};
 use pagewise_hostfs::text::{number, words};
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, explain};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute_path, explain};
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
@@ -49,7 +49,7 @@ fn path(file: &str) -> String {
 }
 
 fn sizes(host: &HostRoot) -> Vec<ThpSize> {
-    let sizes = by_huge_page_size(host, FOLDER).into_iter();
+    let sizes = list_huge_page_sizes(host, FOLDER).into_iter();
     sizes.map(|(bytes, name)| size(host, &path(&name), bytes)).collect()
 }
 
@@ -59,13 +59,13 @@ const SHMEM_ONLY: &str = "pages of this size are for shmem only";
 fn size(host: &HostRoot, folder: &str, bytes: Bytes) -> ThpSize {
     let enabled = policy(host, folder, "enabled", SHMEM_ONLY);
     let shmem_enabled = policy(host, folder, "shmem_enabled", ANON_ONLY);
-    let forbidden = [&enabled, &shmem_enabled].into_iter().all(forbids);
+    let forbidden = [&enabled, &shmem_enabled].into_iter().all(is_never);
     let stats = stats(host, &format!("{folder}/stats"), forbidden);
     ThpSize { bytes, enabled, shmem_enabled, stats }
 }
 
 /// Whether a huge page policy is known to allocate no huge pages; one that cannot be read might.
-fn forbids(policy: &Reading<Choice>) -> bool {
+fn is_never(policy: &Reading<Choice>) -> bool {
     match &policy.outcome {
         Outcome::Value(choice) => choice.active.as_str() == "never",
         Outcome::Absent(why) => [ANON_ONLY, SHMEM_ONLY].contains(&&**why),
@@ -78,7 +78,7 @@ fn policy(host: &HostRoot, folder: &str, file: &str, why_none: &'static str) -> 
 }
 
 fn stats(host: &HostRoot, folder: &str, forbidden: bool) -> Counters {
-    host.hold(folder);
+    host.keep_folder_open(folder);
     let names = limits::first(host, folder, HUGE_PAGE_STATS, host.names(folder));
     let (telling, others): (Vec<String>, Vec<String>) =
         names.into_iter().partition(|name| GIVEN_OUT.contains(&name.as_str()));
@@ -89,7 +89,7 @@ fn stats(host: &HostRoot, folder: &str, forbidden: bool) -> Counters {
     let telling: Vec<_> = telling.into_iter().map(read).collect();
     let unused = !telling.is_empty() && telling.iter().all(|(_, pages)| pages.get() == Some(0));
     if forbidden && unused {
-        let why = Reading::absent(NOT_READ, Source::file(absolute(folder)));
+        let why = Reading::absent(NOT_READ, Source::file(absolute_path(folder)));
         return telling.into_iter().collect::<Counters>().and_unread(why);
     }
     others.into_iter().map(read).chain(telling).collect()
@@ -115,8 +115,8 @@ fn khugepaged(host: &HostRoot) -> Khugepaged {
 /// khugepaged.
 fn khugepaged_times(host: &HostRoot) -> Khugepaged {
     let full_scans = host.number_at(&path("khugepaged/full_scans"));
-    let pid = after(&full_scans, |_| khugepaged_pid(host));
-    let times = after(&pid, |pid| run_times(host, *pid));
+    let pid = and_then(&full_scans, |_| khugepaged_pid(host));
+    let times = and_then(&pid, |pid| run_times(host, *pid));
     Khugepaged {
         full_scans,
         pid,
@@ -127,7 +127,7 @@ fn khugepaged_times(host: &HostRoot) -> Khugepaged {
 }
 
 /// Reads `next` with the value of `first`, or returns the refusal of `first`.
-fn after<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Reading<B> {
+fn and_then<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Reading<B> {
     match &first.outcome {
         Outcome::Value(value) => next(value),
         Outcome::Absent(why) => Reading::absent(why.clone(), first.source.clone()),
@@ -138,15 +138,15 @@ fn after<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Readi
 /// khugepaged's process id.
 pub(crate) fn khugepaged_pid(host: &HostRoot) -> Reading<u32> {
     let parent = explain(host.name_at("proc/2/comm"), NO_SUCH_FILE, NO_THREADS);
-    after(&parent, |name| match name.as_str() {
-        "kthreadd" => khugepaged_among(host, &kernel_threads(host)),
+    and_then(&parent, |name| match name.as_str() {
+        "kthreadd" => find_khugepaged(host, &kernel_threads(host)),
         _ => Reading::absent(NO_THREADS, parent.source.clone()),
     })
 }
 
 const NO_THREADS: &str = "no kernel threads are visible from here";
 
-fn khugepaged_among(host: &HostRoot, threads: &[u32]) -> Reading<u32> {
+fn find_khugepaged(host: &HostRoot, threads: &[u32]) -> Reading<u32> {
     let looked_at = &threads[..threads.len().min(KERNEL_THREADS)];
     let proc = Source::file("/proc");
     match looked_at.iter().find(|&&pid| is_khugepaged(host, pid)) {

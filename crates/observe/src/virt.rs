@@ -8,7 +8,7 @@
 use pagewise_model::{Name, Reading, Source};
 
 use pagewise_hostfs::text::words;
-use pagewise_hostfs::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute_path};
 
 /// Number of bytes of `/proc/cpuinfo` that contain the flags of the first CPU; the whole file may
 /// have 400 KiB.
@@ -17,22 +17,22 @@ const CPUINFO_HEAD: usize = 4096;
 pub(crate) fn read(host: &HostRoot) -> Reading<Name> {
     let flag = hypervisor_flag(host);
     if flag == Some(false) && !host.exists("sys/hypervisor/type") {
-        return none();
+        return no_virtualization();
     }
-    xen(host)
-        .or_else(|| firmware(host))
-        .or_else(|| clocks(host))
-        .or_else(|| device_tree(host))
+    detect_xen(host)
+        .or_else(|| detect_by_firmware(host))
+        .or_else(|| detect_by_clocks(host))
+        .or_else(|| detect_by_device_tree(host))
         .or_else(|| flag.filter(|&on| on).and_then(|_| read_kind("vm-other", "proc/cpuinfo")))
-        .unwrap_or_else(none)
+        .unwrap_or_else(no_virtualization)
 }
 
-fn none() -> Reading<Name> {
+fn no_virtualization() -> Reading<Name> {
     Reading::absent("no hypervisor seen", Source::file("/proc/cpuinfo"))
 }
 
 fn read_kind(kind: &str, path: &str) -> Option<Reading<Name>> {
-    Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
+    Some(Reading::found(Name::from(kind), Source::file(absolute_path(path))))
 }
 
 /// Reads a file of one line, which may be empty.
@@ -51,7 +51,7 @@ fn hypervisor_flag(host: &HostRoot) -> Option<bool> {
 
 /// The hypervisor of a Xen guest. Xen's first domain (dom0) is no guest: it runs on the physical
 /// machine.
-fn xen(host: &HostRoot) -> Option<Reading<Name>> {
+fn detect_xen(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "sys/hypervisor/type";
     if line(host, PATH)? != "xen" {
         return None;
@@ -80,7 +80,7 @@ const FIRMWARE: [(&str, &str); 16] = [
     ("QEMU", "qemu"),
 ];
 
-fn firmware(host: &HostRoot) -> Option<Reading<Name>> {
+fn detect_by_firmware(host: &HostRoot) -> Option<Reading<Name>> {
     let files = ["product_name", "sys_vendor", "board_vendor", "bios_vendor"];
     let named = files.into_iter().find_map(|file| {
         let path = format!("sys/class/dmi/id/{file}");
@@ -92,7 +92,7 @@ fn firmware(host: &HostRoot) -> Option<Reading<Name>> {
     }
     // QEMU's DMI strings are the same with and without KVM
     if kind == "qemu" {
-        clocks(host).or_else(|| read_kind(kind, &path))
+        detect_by_clocks(host).or_else(|| read_kind(kind, &path))
     } else {
         read_kind(kind, &path)
     }
@@ -115,7 +115,7 @@ fn is_bare_metal(host: &HostRoot) -> bool {
 const CLOCKS: [(&[u8], &str); 3] =
     [(b"kvm-clock", "kvm"), (b"xen", "xen"), (b"hyperv_clocksource_tsc_page", "microsoft")];
 
-fn clocks(host: &HostRoot) -> Option<Reading<Name>> {
+fn detect_by_clocks(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
     let offered = host.bytes(PATH).ok()?;
     let is_offered = |clock: &[u8]| words(&offered).any(|word| word == clock);
@@ -123,7 +123,7 @@ fn clocks(host: &HostRoot) -> Option<Reading<Name>> {
     read_kind(kind, PATH)
 }
 
-fn device_tree(host: &HostRoot) -> Option<Reading<Name>> {
+fn detect_by_device_tree(host: &HostRoot) -> Option<Reading<Name>> {
     let says = |path: &str, words: &[(&str, &str)]| {
         let text = line(host, path)?;
         let (_, kind) = words.iter().find(|(word, _)| text.contains(word))?;

@@ -9,12 +9,12 @@
 use pagewise_model::{Bytes, Reading, Source, ZfsCache};
 
 use pagewise_hostfs::text::{NO_LINE, number};
-use pagewise_hostfs::{HostRoot, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadValues, absolute_path};
 
 const ARCSTATS: &str = "proc/spl/kstat/zfs/arcstats";
 
 pub(crate) fn read(host: &HostRoot) -> ZfsCache {
-    let source = || Source::file(absolute(ARCSTATS));
+    let source = || Source::file(absolute_path(ARCSTATS));
     let text = match host.text(ARCSTATS) {
         Ok(text) => text,
         Err(refusal) => {

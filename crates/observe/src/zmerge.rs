@@ -19,7 +19,7 @@ pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram
 }
 
 /// Whether the zmerge module is loaded; it may have no device.
-pub fn zmerge_is_loaded(host: &HostRoot) -> bool {
+pub fn is_zmerge_loaded(host: &HostRoot) -> bool {
     host.exists("sys/class/zmerge-control")
 }
 

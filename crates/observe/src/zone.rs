@@ -32,7 +32,8 @@ pub(crate) fn read_zones(host: &HostRoot) -> Vec<Zone> {
                 host.problem(&line.source(), "the last zone", line.bytes);
                 break;
             }
-            current = heading(host, &line).map(|(node, name)| blank(node, name, &text.source()));
+            current = parse_heading(host, &line)
+                .map(|(node, name)| blank_zone(node, name, &text.source()));
         } else if let Some(zone) = &mut current {
             take(host, zone, &line);
         }
@@ -51,7 +52,7 @@ fn is_heading(line: &Line<'_>) -> bool {
 }
 
 /// Parses node and zone from `Node 0, zone Normal`; further words are ignored.
-fn heading(host: &HostRoot, line: &Line<'_>) -> Option<(u32, Name)> {
+fn parse_heading(host: &HostRoot, line: &Line<'_>) -> Option<(u32, Name)> {
     let mut words = line.words();
     let mut parse = || {
         words.next().filter(|word| *word == b"Node")?;
@@ -59,11 +60,11 @@ fn heading(host: &HostRoot, line: &Line<'_>) -> Option<(u32, Name)> {
         words.next().filter(|word| *word == b"zone")?;
         Some((node, Name::from_bytes(words.next()?)))
     };
-    line.understood(host, "a node and a zone", parse())
+    line.check_parsed(host, "a node and a zone", parse())
 }
 
 /// A zone without any values yet.
-fn blank(node: u32, name: Name, source: &Source) -> Zone {
+fn blank_zone(node: u32, name: Name, source: &Source) -> Zone {
     let why = "the kernel prints no such line for this zone";
     let mut zone = Zone { node, name, ..Zone::default() };
     zone.lowmem_reserve_pages = Reading::absent(why, source.clone());
@@ -78,7 +79,7 @@ fn take(host: &HostRoot, zone: &mut Zone, line: &Line<'_>) {
     let mut words = line.words().skip_while(|word| *word == b"pages");
     let Some(name) = words.next() else { return };
     if name == b"protection:" {
-        zone.lowmem_reserve_pages = reserve(host, line);
+        zone.lowmem_reserve_pages = parse_reserve(host, line);
     } else if let Some((_, field)) =
         fields(zone).into_iter().find(|(known, _)| known.as_bytes() == name)
     {
@@ -89,7 +90,7 @@ fn take(host: &HostRoot, zone: &mut Zone, line: &Line<'_>) {
 
 /// Parses the pages of a zone that allocations from higher zones must leave free, `protection: (0,
 /// 3019, 9419)`.
-fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
+fn parse_reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
     let list = line.split_once(b':').and_then(|(_, rest)| {
         let inner = rest.strip_prefix(b"(")?.strip_suffix(b")")?;
         let numbers = inner.split(|&byte| byte == b',').take(MAX_ZONES_PER_NODE + 1);
@@ -101,7 +102,7 @@ fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
 
 /// Parses a line of `/proc/buddyinfo`, `Node 0, zone Normal 12616 8822 …`: free blocks by order.
 fn free_blocks(host: &HostRoot, line: &Line<'_>) -> Option<FreeBlocks> {
-    let (node, zone) = heading(host, line)?;
+    let (node, zone) = parse_heading(host, line)?;
     let counts = words(line.bytes).skip(4).take(MAX_ORDERS + 1).map(number);
     let blocks = counts.collect::<Option<Vec<u64>>>();
     let blocks = blocks.filter(|all| (1..=MAX_ORDERS).contains(&all.len()));

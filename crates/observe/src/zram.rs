@@ -24,8 +24,8 @@ use pagewise_model::{
 
 use crate::limits::ZRAM_DEVICES;
 use crate::mounts::Mounts;
-use pagewise_hostfs::text::{Line, Text, choice, number, only_lines, words};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::text::{Line, Text, choice, keep_lines, number, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 
 pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram> {
     read_of(Driver::Zram, host, tiers, mounts)
@@ -40,7 +40,7 @@ pub(crate) fn read_of(
 ) -> Vec<Zram> {
     let mut ids = host.list_numbers("sys/block", driver.name());
     if ids.len() > ZRAM_DEVICES {
-        ids = most_used(host, driver, ids, tiers);
+        ids = choose_most_used(host, driver, ids, tiers);
     }
     ids.into_iter().map(|id| device(host, (driver, id), tiers, mounts)).collect()
 }
@@ -96,7 +96,7 @@ const MAX_COUNTED: usize = 16 * ZRAM_DEVICES;
 
 /// Chooses devices used as swap first, then the others by number; a Problem says how many were left
 /// out.
-fn most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
+fn choose_most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
     let name = driver.name();
     let things = format!("devices of {name}");
     let part = PartRead::Those("that are swap or have the lowest numbers");
@@ -161,12 +161,12 @@ fn slot_bytes(host: &HostRoot, (driver, id): (Driver, u32)) -> u64 {
     }
     // this file was added in the release that introduced packed slots
     let packs = || host.exists(&format!("sys/block/zram{id}/compressed_writeback"));
-    if notes_access(host, id) && !packs() { 24 } else { 16 }
+    if is_tracking_access(host, id) && !packs() { 24 } else { 16 }
 }
 
 /// Whether zram tracks the access times of its slots: by the kernel configuration, or if there is
 /// none, by the existence of the list of slots with their times.
-fn notes_access(host: &HostRoot, id: u32) -> bool {
+fn is_tracking_access(host: &HostRoot, id: u32) -> bool {
     let options = ["CONFIG_ZRAM_TRACK_ENTRY_ACTIME", "CONFIG_ZRAM_MEMORY_TRACKING"];
     let config = kconfig::kconfig(host);
     let listed = || host.exists(&format!("sys/kernel/debug/zram/zram{id}/block_state"));
@@ -180,8 +180,9 @@ fn algorithms(text: &[u8]) -> Option<Algorithms> {
 
 fn secondary(host: &HostRoot, path: &str) -> Vec<Secondary> {
     let Ok(text) = host.text(path) else { return Vec::new() };
-    let understood =
-        |line: Line<'_>| line.understood(host, "#priority: algorithms", recompression(line.bytes));
+    let understood = |line: Line<'_>| {
+        line.check_parsed(host, "#priority: algorithms", recompression(line.bytes))
+    };
     text.lines().filter_map(understood).collect()
 }
 
@@ -238,7 +239,7 @@ fn debug_stat(host: &HostRoot, path: &str) -> DebugStat {
     let text = match host.text(path) {
         Ok(text) => text,
         Err(refusal) => {
-            let reading = refusal.reading(Source::file(absolute(path)));
+            let reading = refusal.reading(Source::file(absolute_path(path)));
             return DebugStat {
                 version: reading.clone(),
                 writestall: reading.clone(),
@@ -260,13 +261,13 @@ fn version(host: &HostRoot, line: Option<Line<'_>>, file: Source) -> Reading<u64
     let (at, bytes) = line.map_or((file, &b""[..]), |line| (line.source(), line.bytes));
     match bytes.strip_prefix(b"version:").map(<[u8]>::trim_ascii).and_then(number) {
         Some(version) => Reading::found(version, at),
-        None => host.garbled(at, "version: and a number", bytes),
+        None => host.report_garbled(at, "version: and a number", bytes),
     }
 }
 
 /// Parses the numbers of a file of one line.
 fn columns_at<const N: usize>(host: &HostRoot, path: &str, least: usize) -> [Reading<u64>; N] {
-    let source = Source::file(absolute(path));
+    let source = Source::file(absolute_path(path));
     match host.bytes(path) {
         Ok(bytes) => columns(host, &source, &bytes, least),
         Err(refusal) => [(); N].map(|()| refusal.clone().reading(source.clone())),
@@ -284,13 +285,13 @@ fn columns<const N: usize>(
     let found = words(bytes).take(N).count();
     if found < least {
         let expected = format!("at least {least} numbers");
-        let garbled = host.garbled(source.clone(), &expected, bytes);
+        let garbled = host.report_garbled(source.clone(), &expected, bytes);
         return [(); N].map(|()| garbled.clone());
     }
     let mut words = words(bytes);
     [(); N].map(|()| match words.next().map(|word| (word, number(word))) {
         Some((_, Some(value))) => Reading::found(value, source.clone()),
-        Some((word, None)) => host.garbled(source.clone(), "a whole number", word),
+        Some((word, None)) => host.report_garbled(source.clone(), "a whole number", word),
         None => Reading::absent(format!("this kernel prints {found} columns"), source.clone()),
     })
 }
@@ -298,14 +299,14 @@ fn columns<const N: usize>(
 fn read_use(host: &HostRoot, zram: &Zram, tiers: &[Tier], mounts: &Mounts) -> Reading<ZramUse> {
     match zram.initialised.get() {
         Some(true) => {
-            in_use(host, zram, tiers, mounts).unwrap_or_else(|| describe_unused(host, zram))
+            find_user(host, zram, tiers, mounts).unwrap_or_else(|| describe_unused(host, zram))
         }
         _ => zram.initialised.clone().map(|_| ZramUse::NotInitialised),
     }
 }
 
 /// What has the zram device open permanently: swap, a mount, or a device on top of it.
-fn in_use(
+fn find_user(
     host: &HostRoot,
     zram: &Zram,
     tiers: &[Tier],
@@ -320,16 +321,16 @@ fn in_use(
         let kind = Name::from(mount.file_system.as_str());
         return Some(Reading::found(ZramUse::FileSystem { kind }, mount.at.clone()));
     }
-    built_upon(host, zram)
+    device_on_top(host, zram)
 }
 
-fn built_upon(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
+fn device_on_top(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     let holders = format!("sys/block/{}/holders", zram.name());
     let holder = host.names(&holders).into_iter().next()?;
     // the call makes a recording include this file
     host.exists(&format!("{holders}/{holder}"));
     let why = format!("in use through {}", Name::from(holder.as_str()));
-    Some(Reading::absent(why, Source::file(absolute(&holders))))
+    Some(Reading::absent(why, Source::file(absolute_path(&holders))))
 }
 
 /// The device number of a zram device, as `253:1`.
@@ -352,8 +353,8 @@ fn describe_unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
     let path = format!("dev/{}", zram.name());
     // mkswap writes its signature at the end of the first page
     let page = usize::try_from(page_size(host)).unwrap_or(4096);
-    let source = Source::file(absolute(&path));
-    match host.carries(&path, page.saturating_sub(MARK.len()), MARK) {
+    let source = Source::file(absolute_path(&path));
+    match host.has_mark_at(&path, page.saturating_sub(MARK.len()), MARK) {
         Ok(true) => Reading::found(ZramUse::SwapSignature, source),
         Ok(false) => Reading::found(ZramUse::Nothing, source),
         Err(refusal) => refusal.reading(source),
@@ -365,8 +366,8 @@ fn describe_unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
 fn udev_says_swap(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     let is_swap = |line: &[u8]| line == b"E:ID_FS_TYPE=swap";
     let path = format!("run/udev/data/b{}", device_number(host, zram)?);
-    let kept = host.excerpt(&path, |raw| only_lines(raw, is_swap)).ok()?;
-    let text = Text::new(&absolute(&path), kept);
+    let kept = host.excerpt(&path, |raw| keep_lines(raw, is_swap)).ok()?;
+    let text = Text::new(&absolute_path(&path), kept);
     let line = text.lines().next()?;
     Some(Reading::found(ZramUse::SwapSignature, line.source()))
 }
@@ -383,7 +384,7 @@ mod tests {
             ("sys/block/zram3/disksize", "0\n"),
             ("sys/block/zmerge0/io_stat", "0 7 0 0\n"),
         ])
-        .remembering();
+        .start_remembering();
         let zram = read_counters(Driver::Zram, &host);
         assert_eq!(zram.iter().map(|device| device.id).collect::<Vec<_>>(), [0, 3]);
         assert_eq!(zram[0].io_stat.failed_writes.get(), Some(2));
@@ -394,7 +395,7 @@ mod tests {
             (zmerge[0].name(), zmerge[0].io_stat.failed_writes.get()),
             ("zmerge0".into(), Some(7))
         );
-        let read: Vec<String> = host.remembered().into_keys().collect();
+        let read: Vec<String> = host.into_remembered_files().into_keys().collect();
         let expected =
             ["zmerge0", "zram0", "zram3"].map(|name| format!("sys/block/{name}/io_stat"));
         assert_eq!(read, expected);

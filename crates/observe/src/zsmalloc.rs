@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Pages, Reading, SizeClass, SizeClasses, Source};
 
 use crate::limits::SIZE_CLASSES;
 use pagewise_hostfs::text::{Line, Text, number};
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute_path};
 
 /// The columns of a size class that are read, by their names in the first line.
 const COLUMNS: [&[u8]; 6] =
@@ -24,7 +24,7 @@ pub(crate) fn size_classes(host: &HostRoot, id: u32) -> Reading<SizeClasses> {
     match host.text(&path) {
         Ok(text) => parse(host, &text),
         Err(refusal) => {
-            refusal.explain(NO_SUCH_FILE, NOT_SHOWN).reading(Source::file(absolute(&path)))
+            refusal.explain(NO_SUCH_FILE, NOT_SHOWN).reading(Source::file(absolute_path(&path)))
         }
     }
 }
@@ -33,20 +33,24 @@ fn parse(host: &HostRoot, text: &Text) -> Reading<SizeClasses> {
     let mut lines = text.first_lines(host, SIZE_CLASSES);
     let head = lines.next();
     let head_bytes = head.as_ref().map_or(&b""[..], |line| line.bytes);
-    let Some((places, columns)) = head.as_ref().and_then(places) else {
-        return host.garbled(text.source(), "a line of columns with class and size", head_bytes);
+    let Some((places, columns)) = head.as_ref().and_then(column_places) else {
+        return host.report_garbled(
+            text.source(),
+            "a line of columns with class and size",
+            head_bytes,
+        );
     };
     let is_class = |line: &Line<'_>| line.words().next() != Some(b"Total");
     let class = |line: Line<'_>| {
         let expected = "as many numbers as there are columns";
-        line.understood(host, expected, class(&line, places, columns))
+        line.check_parsed(host, expected, parse_class(&line, places, columns))
     };
     let classes = SizeClasses::new(lines.filter(is_class).filter_map(class));
     Reading::found(classes, text.source())
 }
 
 /// The positions of the columns that are read, and the total number of columns.
-fn places(head: &Line<'_>) -> Option<([usize; 6], usize)> {
+fn column_places(head: &Line<'_>) -> Option<([usize; 6], usize)> {
     let mut places = [0; 6];
     for (place, name) in places.iter_mut().zip(COLUMNS) {
         *place = head.words().position(|word| word == name)?;
@@ -54,7 +58,7 @@ fn places(head: &Line<'_>) -> Option<([usize; 6], usize)> {
     Some((places, head.words().count()))
 }
 
-fn class(line: &Line<'_>, places: [usize; 6], columns: usize) -> Option<SizeClass> {
+fn parse_class(line: &Line<'_>, places: [usize; 6], columns: usize) -> Option<SizeClass> {
     let words: Vec<&[u8]> = line.words().take(columns + 1).collect();
     let at = |place: usize| number::<u64>(words[place]);
     let [class, size, allocated, used, pages, per_zspage] = places;

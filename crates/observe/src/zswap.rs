@@ -7,7 +7,7 @@
 
 use pagewise_model::{Counters, Memory, Percent, Reading, Zswap};
 
-use crate::memory::other;
+use crate::memory::find_other;
 use pagewise_hostfs::text::number;
 use pagewise_hostfs::{HostRoot, ReadValues};
 
@@ -19,8 +19,8 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap
         max_pool_percent: percent(host, "max_pool_percent"),
         accept_threshold_percent: percent(host, "accept_threshold_percent"),
         shrinker_enabled: host.flag_at(&parameter("shrinker_enabled")),
-        pool: other(memory, "Zswap"),
-        stored: other(memory, "Zswapped"),
+        pool: find_other(memory, "Zswap"),
+        stored: find_other(memory, "Zswapped"),
         written_back: vmstat.get("zswpwb"),
     }
 }
@@ -28,8 +28,8 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap
 /// The known parameters of zswap with the current stored amounts.
 pub(crate) fn stored_now(memory: &Memory, vmstat: &Counters, parameters: &Zswap) -> Zswap {
     Zswap {
-        pool: other(memory, "Zswap"),
-        stored: other(memory, "Zswapped"),
+        pool: find_other(memory, "Zswap"),
+        stored: find_other(memory, "Zswapped"),
         written_back: vmstat.get("zswpwb"),
         ..parameters.clone()
     }

@@ -2,7 +2,7 @@
 //! Checks every file that a snapshot reads and that `pagewise-hostfs` assumes to be returned by a
 //! single read.
 
-use pagewise_hostfs::{Entry, FIRST, HostRoot, ReadHost, absolute, comes_whole};
+use pagewise_hostfs::{Entry, FIRST, HostRoot, ReadHost, absolute_path, is_returned_whole};
 use pagewise_observe::{Scope, snapshot};
 use rustix::fs::{Mode, OFlags};
 
@@ -10,15 +10,17 @@ use rustix::fs::{Mode, OFlags};
 #[test]
 #[expect(clippy::disallowed_methods, reason = "reads what was read once more")]
 fn files_that_come_whole_have_nothing_after_a_short_read() {
-    let host = HostRoot::live().unwrap().remembering();
+    let host = HostRoot::live().unwrap().start_remembering();
     let _ = snapshot(&host, &Scope::everything(std::time::Duration::ZERO));
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut seen = 0;
-    for (path, _) in host.remembered().iter().filter(|(path, entry)| {
-        comes_whole(path) && matches!(entry, Entry::File(bytes) if !bytes.is_empty())
+    for (path, _) in host.into_remembered_files().iter().filter(|(path, entry)| {
+        is_returned_whole(path) && matches!(entry, Entry::File(bytes) if !bytes.is_empty())
     }) {
         // the process may have ended
-        let Ok(file) = rustix::fs::open(absolute(path), flags, Mode::empty()) else { continue };
+        let Ok(file) = rustix::fs::open(absolute_path(path), flags, Mode::empty()) else {
+            continue;
+        };
         let mut buffer = vec![0; FIRST];
         let Ok(filled) = rustix::io::read(&file, &mut buffer) else { continue };
         if filled < FIRST {

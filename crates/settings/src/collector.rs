@@ -4,7 +4,7 @@
 
 use pagewise_hostfs::limits::last;
 use pagewise_hostfs::text::{Line, Text, words};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target};
 
 use crate::limits::{CONFIG_LINES, CONFIG_SETTINGS};
@@ -71,7 +71,7 @@ impl<'h> Collector<'h> {
     ) {
         let Ok(bytes) = self.host.bytes(path) else { return };
         if words.iter().any(|word| memchr::memmem::find(&bytes, word.as_bytes()).is_some()) {
-            self.lines_of(&Text::new(&absolute(path), bytes), read);
+            self.lines_of(&Text::new(&absolute_path(path), bytes), read);
         }
     }
 

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pagewise_hostfs::limits::last;
-use pagewise_hostfs::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute_path};
 use pagewise_model::Effect;
 
 use crate::limits::CONFIG_FILES;
@@ -44,7 +44,7 @@ impl ConfFile {
         let why: Cow<'static, str> = match &self.standing {
             Standing::Read => return Effect::Applied,
             Standing::HiddenBy(path) => {
-                format!("{} has the same name and is read instead", absolute(path)).into()
+                format!("{} has the same name and is read instead", absolute_path(path)).into()
             }
             Standing::Misnamed(suffix) => format!("its name does not end in {suffix}").into(),
         };

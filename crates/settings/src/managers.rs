@@ -2,7 +2,7 @@
 //! Finds the programs that manage swap, OOM kills or memory settings and are enabled, by their
 //! files.
 
-use pagewise_hostfs::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute_path};
 use pagewise_model::{Manager, Name, PersistentSetting, Purpose, Reading, Source};
 use pagewise_model::{Mechanism, Target};
 
@@ -60,7 +60,7 @@ fn manager(
     host: &HostRoot,
     &(name, purpose, path): &(&'static str, Purpose, &str),
 ) -> Option<Manager> {
-    let source = Source::file(absolute(path));
+    let source = Source::file(absolute_path(path));
     let found = || Manager { name, purpose, found: Reading::found(Name::from("present"), source) };
     host.exists(path).then(found)
 }

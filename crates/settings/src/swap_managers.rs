@@ -11,7 +11,7 @@
 //! ecdye/zram-config; vaeth/zram-init; foundObjects/zram-swap; armbian/build; pop-os/default-settings;
 //! Nefelim4ag/systemd-swap 4; maximumadmin/zramd; package/system/zram-swap of OpenWrt.
 
-use pagewise_hostfs::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute_path};
 use pagewise_model::{
     Effect, Manager, Mechanism, Name, PersistentSetting, Purpose, Reading, Source, Target,
 };
@@ -192,7 +192,7 @@ pub(crate) fn managers(host: &HostRoot) -> Vec<Manager> {
     let enabled = |row: &SwapManager| {
         let path = row.enabled_by(host)?;
         let is_off = row.read(host).iter().any(|it| row.is_off(it));
-        let source = Source::file(absolute(&path));
+        let source = Source::file(absolute_path(&path));
         let found = Reading::found(Name::from("present"), source);
         (!is_off).then_some(Manager { name: row.name, purpose: row.purpose, found })
     };

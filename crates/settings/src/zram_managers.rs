@@ -10,7 +10,7 @@
 //! zram-tools uses a single device, `zram0`. `PERCENT` overrides `SIZE`, which is in MiB.
 
 use pagewise_hostfs::text::{Line, Text, words};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 use pagewise_model::{
     Effect, Mechanism, Name, PersistentSetting, Reading, RefusedLine, Source, Target,
 };
@@ -107,7 +107,7 @@ fn find_refused<'p>(host: &HostRoot, files: impl Iterator<Item = &'p str>) -> Op
         };
         let mended = candidates.into_iter().find(is_mended);
         let number = u32::try_from(error.line).unwrap_or(u32::MAX);
-        let source = Source::line(absolute(path), number);
+        let source = Source::line(absolute_path(path), number);
         return Some(RefusedLine {
             line: Reading::found(Name::from(text.as_str()), source),
             why: error.what,
@@ -292,7 +292,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
     // the percentage overrides the size, in whatever order they are written
     all.sort_by_key(|setting| setting.wanted().ends_with("% of RAM"));
     if is_on {
-        let source = pagewise_model::Source::file(pagewise_hostfs::absolute(ZRAMSWAP));
+        let source = pagewise_model::Source::file(pagewise_hostfs::absolute_path(ZRAMSWAP));
         let value = pagewise_model::Reading::found(Name::from("set up"), source);
         let device = Target::ZramDevice(Name::from("zram0"));
         all.push(PersistentSetting::applied(Mechanism::ZramTools, device, value));

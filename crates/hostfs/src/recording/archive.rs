@@ -290,7 +290,7 @@ fn take_entry(
 ) -> std::io::Result<Result<(), Full>> {
     let shown = Name::from_bytes(path.get(..100).unwrap_or(path));
     let kind = entry.header().entry_type();
-    let Some(path) = acceptable(path, kind, shown.as_str(), parts) else {
+    let Some(path) = accept_path(path, kind, shown.as_str(), parts) else {
         return Ok(Ok(()));
     };
     if kind.is_hard_link() {
@@ -309,7 +309,7 @@ fn take_entry(
 
 /// The path of an archive entry that is to be read. `None` for folders, and with a problem noted
 /// for everything that a recording never contains.
-fn acceptable(raw: &[u8], kind: EntryType, shown: &str, parts: &mut Parts) -> Option<String> {
+fn accept_path(raw: &[u8], kind: EntryType, shown: &str, parts: &mut Parts) -> Option<String> {
     if kind.is_dir() {
         return None;
     }

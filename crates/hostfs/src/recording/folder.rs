@@ -17,7 +17,7 @@ use super::parts::{Full, Parts};
 use crate::kind::kind;
 
 /// Whether the folder of a recording contains an entry `name`.
-pub(super) fn holds(folder: &OwnedFd, name: &str) -> bool {
+pub(super) fn has_entry(folder: &OwnedFd, name: &str) -> bool {
     open_beneath(folder, name, OFlags::PATH).is_ok()
 }
 

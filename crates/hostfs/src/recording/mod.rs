@@ -47,7 +47,7 @@ use crate::kind::kind;
 use crate::read::ReadHost;
 use crate::root::HostRoot;
 use parts::Parts;
-use texts::{contained, may_contain};
+use texts::{find_contained, may_contain};
 
 pub use collected::is_log;
 pub use ends::Ends;
@@ -56,7 +56,7 @@ pub use limits::{MAX_ENTRIES, MAX_FILE, MAX_SUM};
 pub use manifest::{End, FORMAT, Manifest, refusal_text};
 pub use parts::stored_path;
 pub use replay::Replay;
-pub use step::{MAX_STEP, MAX_WORK, Step, fits};
+pub use step::{MAX_STEP, MAX_WORK, Step, is_small_enough};
 
 /// Opens an archive (tar, also packed with zstd, gzip or xz, distinguished by its first bytes);
 /// `label` is its name in messages.
@@ -128,13 +128,13 @@ fn open_any(path: &Path, before_reading: impl FnOnce(bool)) -> Result<Opened, Op
 }
 
 fn open_folder(path: &Path, opened: &OwnedFd, label: &str) -> Result<Ends, OpenError> {
-    if folder::holds(opened, manifest::FILE) {
+    if folder::has_entry(opened, manifest::FILE) {
         return folder::load(opened).assemble(label);
     }
     let end =
         HostRoot::folder(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
     let end = with_contained(end);
-    if !folder::holds(opened, "proc") && !end.exists("proc/meminfo") {
+    if !folder::has_entry(opened, "proc") && !end.exists("proc/meminfo") {
         return Err(OpenError::NoHost { path: path.to_owned() });
     }
     Ok(Ends { start: None, end, first: None })
@@ -159,7 +159,7 @@ fn with_contained(host: HostRoot) -> HostRoot {
         left = rest;
         texts.push((path, bytes));
     }
-    let found = contained(texts.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())));
+    let found = find_contained(texts.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())));
     host.take_problems();
     host.with_contained(found)
 }

@@ -11,7 +11,7 @@ use super::manifest::{End, FILE, Manifest};
 use super::problem::PartProblem;
 use super::replay::Replay;
 use super::step::{self, MAX_STEP, MAX_WORK, Replaced, Step};
-use super::texts::{contained, may_contain};
+use super::texts::{find_contained, may_contain};
 use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
@@ -195,7 +195,7 @@ impl Parts {
             Entry::File(bytes) if may_contain(path) => Some((path.as_str(), bytes.as_slice())),
             _ => None,
         });
-        for (path, entry) in contained(texts) {
+        for (path, entry) in find_contained(texts) {
             self.bare.entry(path).or_insert(entry);
         }
     }
@@ -253,7 +253,7 @@ impl Parts {
             return Err(Full);
         }
         if self.steps.taken == 0 {
-            if !step::fits(&self.end) {
+            if !step::is_small_enough(&self.end) {
                 self.trouble(path, TOO_LARGE, "more");
                 return Err(Full);
             }
@@ -264,8 +264,8 @@ impl Parts {
         at.check(&mut self.troubles);
         let before = (self.steps.taken == 0).then(|| self.end.clone());
         let (replaced, misfits) = step.apply(&mut self.end);
-        if !step::fits(&self.end) {
-            step::take_back(&mut self.end, replaced);
+        if !step::is_small_enough(&self.end) {
+            step::undo(&mut self.end, replaced);
             self.trouble(path, TOO_LARGE, "more");
             return Err(Full);
         }
@@ -343,17 +343,17 @@ impl Parts {
         if is_copy {
             self.add_contained();
         }
-        if let Some(found) = self.unusable() {
+        if let Some(found) = self.why_unusable() {
             return Err(OpenError::NoRecording { label: Name::from(label).to_string(), found });
         }
-        self.tell_whole();
+        self.move_whole_problems_first();
         let manifest = match self.manifest.take() {
             Some(bytes) => Manifest::parse(&bytes, &mut self.troubles),
             None => Manifest::default(),
         };
         let end = self.choose_end();
         let ends = self.into_recording(&manifest, end, label);
-        Ok(if is_copy { Ends { end: ends.end.of_copy(), ..ends } } else { ends })
+        Ok(if is_copy { Ends { end: ends.end.mark_as_copy(), ..ends } } else { ends })
     }
 
     /// The first reading of the recording and the steps after it, which are there if
@@ -368,7 +368,7 @@ impl Parts {
 
     /// Moves the problems that concern the recording as a whole to the front, because only the
     /// first problems are kept.
-    fn tell_whole(&mut self) {
+    fn move_whole_problems_first(&mut self) {
         let mut whole = Vec::new();
         if let Some(why) = self.broken.take() {
             let path = if self.steps.taken > 0 { "steps" } else { "recording" };
@@ -398,7 +398,7 @@ impl Parts {
     }
 
     /// Why the parts are not a recording; `None` if they are one.
-    fn unusable(&self) -> Option<String> {
+    fn why_unusable(&self) -> Option<String> {
         let bare = self.bare.keys().any(|path| path.starts_with("proc/"));
         match &self.broken {
             _ if self.manifest.is_some() || self.has_ends() || bare => None,
@@ -444,7 +444,7 @@ impl Parts {
         };
         let start = (!self.start.is_empty()).then(|| host("start", self.start));
         let end = host(end, self.end);
-        tell(&self.troubles, &end);
+        report_problems(&self.troubles, &end);
         Ends { start, end, first: None }
     }
 
@@ -456,10 +456,10 @@ impl Parts {
         };
         let (steps, end) = (self.steps, self.end);
         let mut before = end.clone();
-        step::take_back(&mut before, steps.replaced);
+        step::undo(&mut before, steps.replaced);
         let first = steps.first.map(|both| Box::new(both.map(|(at, files)| host(&at, files))));
         let end = host(&steps.at[1], end);
-        tell(&self.troubles, &end);
+        report_problems(&self.troubles, &end);
         Ends { start: Some(host(&steps.at[0], before)), end, first }
     }
 }
@@ -470,9 +470,10 @@ const MAX_LINKED: usize = 1000;
 const TOO_LARGE: &str = "readings of at most 20,000 files and 8 MiB";
 
 /// Reports to the host which parts of its recording were not used.
-fn tell(troubles: &[PartProblem], host: &HostRoot) {
+fn report_problems(troubles: &[PartProblem], host: &HostRoot) {
     for trouble in troubles {
-        let _: Reading<()> = host.garbled(trouble.source(), &trouble.expected, &trouble.found);
+        let _: Reading<()> =
+            host.report_garbled(trouble.source(), &trouble.expected, &trouble.found);
     }
 }
 

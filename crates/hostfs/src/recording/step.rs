@@ -196,7 +196,7 @@ impl Step {
             replaced.push((path, before));
         }
         for (path, lines) in self.lines {
-            match files.get(&path).and_then(|entry| with_lines(entry, &lines)) {
+            match files.get(&path).and_then(|entry| replace_lines(entry, &lines)) {
                 Some(bytes) => {
                     let before = files.insert(path.clone(), Entry::File(bytes));
                     replaced.push((path, before));
@@ -211,7 +211,7 @@ impl Step {
 /// Whether a reading is small enough for a recording over time: four readings are in memory when
 /// it is open.
 #[must_use]
-pub fn fits(reading: &Files) -> bool {
+pub fn is_small_enough(reading: &Files) -> bool {
     let size = |(path, entry): (&String, &Entry)| match entry {
         Entry::File(bytes) => path.len() + bytes.len(),
         Entry::Refused(_) => path.len(),
@@ -227,7 +227,7 @@ fn size_of_work(entry: &Entry) -> usize {
 }
 
 /// Undoes a step on the files of a reading.
-pub(super) fn take_back(files: &mut Files, replaced: Replaced) {
+pub(super) fn undo(files: &mut Files, replaced: Replaced) {
     for (path, before) in replaced.into_iter().rev() {
         match before {
             Some(entry) => _ = files.insert(path, entry),
@@ -273,7 +273,7 @@ fn changed_lines(before: &[u8], after: &[u8]) -> Option<Vec<(usize, String)>> {
 
 /// The file with the changed lines; `None` if the line numbers do not exist in it, or are not in
 /// order.
-fn with_lines(entry: &Entry, changed: &[(usize, String)]) -> Option<Vec<u8>> {
+fn replace_lines(entry: &Entry, changed: &[(usize, String)]) -> Option<Vec<u8>> {
     let Entry::File(bytes) = entry else { return None };
     let mut all = Vec::with_capacity(bytes.len());
     // number of bytes copied or replaced, start of the next line, and its number
@@ -320,7 +320,7 @@ mod tests {
             prop_assert_eq!(&files, &after);
             prop_assert!(misfits.is_empty());
             let back = Step::back(&End::default(), replaced.clone(), &after);
-            take_back(&mut files, replaced);
+            undo(&mut files, replaced);
             prop_assert_eq!(&files, &before);
             let mut again = after;
             Step::parse("back", &back.to_json()).unwrap().apply(&mut again);
@@ -354,7 +354,7 @@ mod tests {
         ) {
             let mut files = other.clone();
             let (replaced, _) = Step::between(&End::default(), &from, &to).apply(&mut files);
-            take_back(&mut files, replaced);
+            undo(&mut files, replaced);
             prop_assert_eq!(files, other);
         }
     }
@@ -365,7 +365,7 @@ mod tests {
         let with = |changed: &[(usize, &str)]| {
             let changed: Vec<_> =
                 changed.iter().map(|(at, text)| (*at, (*text).to_owned())).collect();
-            with_lines(&file, &changed)
+            replace_lines(&file, &changed)
         };
         assert_eq!(with(&[(0, "x"), (2, "z")]).as_deref(), Some(&b"x\nb\nz"[..]));
         assert_eq!([with(&[(3, "x")]), with(&[(2, "z"), (0, "x")])], [None, None]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the files of a host that are inside of other texts of a collection ([`contained`]):
+//! Finds the files of a host that are inside of other texts of a collection ([`find_contained`]):
 //!
 //! - A supportconfig writes the output of many commands into a few files. Each part begins with
 //!   `#==[ Command ]===#` and a line `# /bin/cat /proc/meminfo`.
@@ -43,22 +43,22 @@ const OF_PROC: [&str; 15] = [
 const SYSCTL: [&str; 5] =
     ["sos_commands/kernel/sysctl_-a", "sysctl", "sysctl-a", "sysctl_-a", "sysctl_a"];
 
-/// Whether a path is that of a file that [`contained`] looks into.
+/// Whether a path is that of a file that [`find_contained`] looks into.
 pub(super) fn may_contain(path: &str) -> bool {
     let stem = stem(path);
-    let is_named = SYSCTL.contains(&stem) || of_proc(stem).is_some() || path.ends_with(".txt");
+    let is_named = SYSCTL.contains(&stem) || proc_path(stem).is_some() || path.ends_with(".txt");
     SYSCTL.contains(&path) || (!path.contains('/') && is_named)
 }
 
 /// The files of a host that these texts contain, by their paths on the host. The texts are files at
 /// the top of a collection, and those that [`may_contain`] accepts.
-pub(super) fn contained<'t>(texts: impl IntoIterator<Item = (&'t str, &'t [u8])>) -> Files {
+pub(super) fn find_contained<'t>(texts: impl IntoIterator<Item = (&'t str, &'t [u8])>) -> Files {
     let mut found = Found::default();
     for (path, bytes) in texts {
         let stem = stem(path);
         if SYSCTL.contains(&path) || SYSCTL.contains(&stem) {
             found.add_sysctl(bytes);
-        } else if let Some(name) = of_proc(stem) {
+        } else if let Some(name) = proc_path(stem) {
             found.add(&format!("proc/{name}"), bytes.to_vec());
         } else if path.ends_with(".txt") {
             found.add_sections(bytes);
@@ -75,7 +75,7 @@ fn stem(name: &str) -> &str {
 }
 
 /// The path below `/proc` of a file with this name.
-fn of_proc(stem: &str) -> Option<String> {
+fn proc_path(stem: &str) -> Option<String> {
     let pressure = ["pressure_", "pressure-", "psi_", "psi-"];
     let resource = pressure.iter().find_map(|begin| stem.strip_prefix(begin));
     if let Some(resource) = resource.filter(|it| matches!(*it, "memory" | "io" | "cpu")) {
@@ -111,7 +111,7 @@ impl Found {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
             let key = key.trim();
             if key.contains('.') && key.bytes().all(is_plain) {
-                let name: String = key.chars().map(exchanged).collect();
+                let name: String = key.chars().map(exchange_separator).collect();
                 self.add(&format!("proc/sys/{name}"), format!("{}\n", value.trim()).into_bytes());
             }
         }
@@ -170,7 +170,7 @@ impl Found {
 }
 
 /// `sysctl` writes a `/` of the path as `.`, and a `.` as `/`.
-fn exchanged(c: char) -> char {
+fn exchange_separator(c: char) -> char {
     match c {
         '.' => '/',
         '/' => '.',
@@ -188,7 +188,7 @@ mod tests {
             Entry::File(bytes) => (path, String::from_utf8(bytes).unwrap()),
             Entry::Refused(refusal) => panic!("{path}: {refusal:?}"),
         };
-        contained(texts).into_iter().map(text).collect()
+        find_contained(texts).into_iter().map(text).collect()
     }
 
     fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {

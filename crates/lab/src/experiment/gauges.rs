@@ -136,7 +136,7 @@ impl<'h> Gauges<'h> {
         changed.add(SWAP_USED, own, || self.most_host_swap.map(float));
         let zswap = self.most_zswap.or(self.most_host_zswap);
         if !self.swap.zram.is_empty() || zswap.is_some() {
-            let pool = |number: &u32| HostGauges(self.host).most_used_by_zram(*number);
+            let pool = |number: &u32| HostGauges(self.host).zram_peak(*number);
             let pools =
                 self.swap.zram.iter().map(|zram| pool(zram).map(float)).sum::<Option<f64>>();
             let all = pools.map(|pools| pools + zswap.map_or(0.0, float));

@@ -23,7 +23,7 @@ const NO_LOGS: [&str; 7] = ["proc", "sys", "dev", "usr", "lib", "boot", "etc"];
 const DEPTH: usize = 6;
 
 /// The paths of logs among copied files.
-fn logs(host: &HostRoot) -> Vec<String> {
+fn find_logs(host: &HostRoot) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![(String::new(), 0)];
     let mut seen = 0;
@@ -67,7 +67,7 @@ pub(super) fn read(host: &HostRoot) -> Option<(KernelLog, LogText)> {
     let mut all: Option<(KernelLog, LogText)> = None;
     let mut paths = Vec::new();
     let mut left = (COLLECTED_LOG_MIB as u64) << 20;
-    for path in logs(host).into_iter().take(COLLECTED_LOGS) {
+    for path in find_logs(host).into_iter().take(COLLECTED_LOGS) {
         let Ok(pieces) = host.pieces(&path) else { continue };
         let file = Text { pieces, at: 0, left: &mut left };
         let Ok(text) = unpack(file) else { continue };
@@ -85,16 +85,17 @@ pub(super) fn read(host: &HostRoot) -> Option<(KernelLog, LogText)> {
     let lines = log.records.get().unwrap_or(0);
     let over = log.kills.len().saturating_sub(OOM_KILLS);
     log.kills.drain(..over);
-    let source = Source::file(shown(&paths));
+    let source = Source::file(list_first_names(&paths));
     log.records = Reading::found(lines, source);
     log.wrapped = true;
     log.left_out += over as u64;
-    text.forms.insert(0, Name::from(format!("logs in a folder: {}", shown(&paths)).as_str()));
+    text.forms
+        .insert(0, Name::from(format!("logs in a folder: {}", list_first_names(&paths)).as_str()));
     Some((log, text))
 }
 
 /// The names of logs, the first few of them in full.
-fn shown(paths: &[String]) -> String {
+fn list_first_names(paths: &[String]) -> String {
     const NAMED: usize = 3;
     let named = paths.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match paths.len().saturating_sub(NAMED) {

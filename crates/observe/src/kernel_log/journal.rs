@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 use pagewise_model::{KernelLog, Name, OomKill, Reading, Source, Taken};
 
 use pagewise_hostfs::text::{lines, number, words};
-use pagewise_hostfs::{Entry, HostRoot, NO_SUCH_FILE, ReadHost, Refusal, absolute};
+use pagewise_hostfs::{Entry, HostRoot, NO_SUCH_FILE, ReadHost, Refusal, absolute_path};
 use pagewise_journald::{KernelMessage, Reader};
 
 use super::line::Rename;
 use super::record::{Head, Record, records};
 use super::report::{Found, Reports};
-use super::{date, renamed_record};
+use super::{renamed_record, set_age};
 use crate::journald::{self, FOLDERS, Searched};
 use crate::limits::OOM_KILLS;
 
@@ -57,7 +57,7 @@ pub(super) fn complete(
     taken: &Taken,
     log: KernelLog,
 ) -> KernelLog {
-    let source = Source::file(absolute(FOLDERS[0].0));
+    let source = Source::file(absolute_path(FOLDERS[0].0));
     let answer = excerpt(host, buffer);
     host.remember(PATH, || Entry::from_answer(&answer));
     let journal = kind(host);
@@ -68,7 +68,7 @@ pub(super) fn complete(
         }
         Ok(kept) => kept,
     };
-    let (searched, kills) = understand(&kept, buffer.page_size, taken);
+    let (searched, kills) = parse_excerpt(&kept, buffer.page_size, taken);
     let known = searched.since > 0;
     let log = KernelLog {
         journal,
@@ -85,8 +85,10 @@ pub(super) fn complete(
 fn kind(host: &HostRoot) -> Reading<Name> {
     let found = FOLDERS.iter().find(|(path, _)| host.exists(path));
     match found {
-        Some((path, kind)) => Reading::found(Name::from(*kind), Source::file(absolute(path))),
-        None => Reading::absent("no folder of journald here", Source::file(absolute(FOLDERS[0].0))),
+        Some((path, kind)) => Reading::found(Name::from(*kind), Source::file(absolute_path(path))),
+        None => {
+            Reading::absent("no folder of journald here", Source::file(absolute_path(FOLDERS[0].0)))
+        }
     }
 }
 
@@ -143,11 +145,11 @@ impl Reader for Excerpt<'_> {
         let is_taken = line.is_some();
         let records = self.stretch.last_mut().filter(|_| self.size < MOST_KEPT);
         if let Some((line, (_, records))) = line.zip(records) {
-            let printed = record.head.with_text(&line.printed());
+            let printed = record.head.with_text(&line.to_text());
             self.size += printed.len();
             records.extend(printed);
         }
-        is_taken || self.reports.goes_on()
+        is_taken || self.reports.has_open_report()
     }
 
     fn end_stretch(&mut self) {
@@ -232,7 +234,7 @@ impl Kills {
     }
 }
 
-fn understand(kept: &[u8], page_size: u64, taken: &Taken) -> (Searched, Kills) {
+fn parse_excerpt(kept: &[u8], page_size: u64, taken: &Taken) -> (Searched, Kills) {
     let mut searched = Searched::default();
     let mut kills = Kills::default();
     let mut open: Option<(Section, Reports)> = None;
@@ -260,15 +262,15 @@ fn add_dates(section: &Section, reports: Reports, taken: &Taken) -> (Vec<OomKill
     let is_now = taken.boot_id.value().is_some_and(|boot| boot.as_str() == section.boot);
     for kill in &mut kills {
         if is_now {
-            date(kill, taken);
+            set_age(kill, taken);
         } else {
-            date_earlier(kill, section, taken);
+            date_earlier_kill(kill, section, taken);
         }
     }
     (kills, left_out)
 }
 
-fn date_earlier(kill: &mut OomKill, section: &Section, taken: &Taken) {
+fn date_earlier_kill(kill: &mut OomKill, section: &Section, taken: &Taken) {
     let unix = section.clock_zero as f64 / 1e6 + kill.boot_seconds;
     let since_boot = taken.awake_seconds.unwrap_or(0.0);
     kill.earlier_boot = Some(Name::from(section.boot.as_str()));

@@ -235,9 +235,9 @@ impl OomLine {
     pub(super) fn parse(text: &[u8], columns: &[&'static str]) -> Option<Self> {
         let named = parse_invoked(text).or_else(|| parse_failed(text));
         named.or_else(|| match text.first()? {
-            b'[' => header(text).or_else(|| task(text, columns)),
+            b'[' => parse_header(text).or_else(|| parse_task(text, columns)),
             _ if text == NONE_KILLABLE.as_bytes() => Some(Self::NoneKillable),
-            _ => parse_fixed(text).or_else(|| zone(text)).or_else(|| blocks(text)),
+            _ => parse_fixed(text).or_else(|| parse_zone(text)).or_else(|| parse_blocks(text)),
         })
     }
 
@@ -250,7 +250,7 @@ impl OomLine {
     }
 
     /// The line as the kernel prints it, limited to the parts of it that pagewise uses.
-    pub(super) fn printed(&self) -> Vec<u8> {
+    pub(super) fn to_text(&self) -> Vec<u8> {
         match self {
             Self::Invoked { name, gfp_mask, order, oom_score_adj } => [
                 name,
@@ -259,14 +259,14 @@ impl OomLine {
                 format!(", order={order}, oom_score_adj={oom_score_adj}").as_bytes(),
             ]
             .concat(),
-            Self::MemInfo(values) => join(values, ":", " "),
+            Self::MemInfo(values) => join_values(values, ":", " "),
             Self::Pages(of, pages) => format!("{pages} {of}").into_bytes(),
             Self::Swap(of, kib) => format!("{of:<10} = {kib}kB").into_bytes(),
             Self::Usage(Usage { of, usage, limit, failures }) => {
                 format!("{of}: usage {usage}kB, limit {limit}kB, failcnt {failures}").into_bytes()
             }
             Self::StatsOf(path) => [STATS_OF.as_bytes(), path, b":"].concat(),
-            Self::Stats(values) => join(values, " ", "\n"),
+            Self::Stats(values) => join_values(values, " ", "\n"),
             Self::TaskHeader(columns) => format!("{TASKS} {} name", columns.join(" ")).into_bytes(),
             Self::Task { pid, values, name } => {
                 let mut row = format!("[{pid:>7}]");
@@ -275,8 +275,8 @@ impl OomLine {
                 }
                 [row.as_bytes(), b" ", name].concat()
             }
-            Self::Choice(choice) => choice.printed(),
-            Self::Killed(killed) => killed.printed(),
+            Self::Choice(choice) => choice.to_text(),
+            Self::Killed(killed) => killed.to_text(),
             Self::WholeGroup(path) => {
                 [WHOLE_GROUP.0.as_bytes(), path, WHOLE_GROUP.1.as_bytes()].concat()
             }
@@ -296,7 +296,7 @@ impl OomLine {
             Self::Zone(zone) => {
                 let sizes = zone.sizes.iter().map(|(of, kib)| format!(" {of}:{kib}kB"));
                 let sizes: String = sizes.collect();
-                [on_node(zone.node).as_bytes(), &zone.name, sizes.as_bytes()].concat()
+                [node_prefix(zone.node).as_bytes(), &zone.name, sizes.as_bytes()].concat()
             }
             Self::Reserve(pages) => {
                 let pages = pages.iter().map(|pages| format!(" {pages}"));
@@ -309,7 +309,7 @@ impl OomLine {
                     .iter()
                     .fold(0u64, |sum, (count, kib)| sum.saturating_add(count.saturating_mul(*kib)));
                 let sum = format!(":{all} = {sum}kB");
-                [on_node(*node).as_bytes(), name, sum.as_bytes()].concat()
+                [node_prefix(*node).as_bytes(), name, sum.as_bytes()].concat()
             }
             Self::Panic(why) => format!("{PANIC}{why}").into_bytes(),
             Self::AllocationFailed { name, order, gfp_mask } => {
@@ -325,7 +325,7 @@ impl OomLine {
     }
 
     /// Replaces the names of programs and cgroups and the user ids in the line.
-    pub(super) fn renamed(mut self, to: &mut dyn Rename) -> Self {
+    pub(super) fn rename(mut self, to: &mut dyn Rename) -> Self {
         match &mut self {
             Self::Invoked { name, .. }
             | Self::Task { name, .. }
@@ -359,7 +359,7 @@ impl OomLine {
     }
 
     /// Replaces the user id in a row of the task table.
-    pub(super) fn with_user(mut self, columns: &[&str], to: &mut dyn Rename) -> Self {
+    pub(super) fn replace_user(mut self, columns: &[&str], to: &mut dyn Rename) -> Self {
         let at = columns.iter().position(|column| *column == "uid");
         if let (Self::Task { values, .. }, Some(at)) = (&mut self, at) {
             if let Some(uid) = values.get_mut(at) {
@@ -405,7 +405,7 @@ impl Choice {
         path.unwrap_or(&self.victim_group).to_vec()
     }
 
-    fn printed(&self) -> Vec<u8> {
+    fn to_text(&self) -> Vec<u8> {
         let group = match &self.group {
             Some(path) => [b"oom_memcg=", path.as_slice()].concat(),
             None => b"global_oom".to_vec(),
@@ -427,7 +427,7 @@ impl Choice {
 }
 
 impl Killed {
-    fn printed(&self) -> Vec<u8> {
+    fn to_text(&self) -> Vec<u8> {
         let size = |of: &str| {
             let kib = self.sizes.iter().find(|(name, _)| *name == of)?.1;
             Some(format!("{of}:{kib}kB"))
@@ -443,7 +443,7 @@ impl Killed {
     }
 }
 
-fn join(values: &Values, between: &str, after: &str) -> Vec<u8> {
+fn join_values(values: &Values, between: &str, after: &str) -> Vec<u8> {
     let all = values.iter().map(|(name, value)| format!("{name}{between}{value}"));
     all.collect::<Vec<_>>().join(after).into_bytes()
 }
@@ -477,32 +477,34 @@ fn split_last<'a>(text: &'a [u8], words: &str) -> Option<(&'a [u8], &'a [u8])> {
     Some((&text[..at], &text[at + words.len()..]))
 }
 
-fn after<'a>(text: &'a [u8], begin: &str) -> Option<&'a [u8]> {
+fn strip_begin<'a>(text: &'a [u8], begin: &str) -> Option<&'a [u8]> {
     text.strip_prefix(begin.as_bytes())
 }
 
-fn kib(word: &[u8]) -> Option<u64> {
+fn parse_kib(word: &[u8]) -> Option<u64> {
     number(word.strip_suffix(b"kB")?)
 }
 
 /// Parses lines that begin with fixed text of the kernel.
 fn parse_fixed(text: &[u8]) -> Option<OomLine> {
     match text[0] {
-        b'a' => mem_info(text).or_else(|| stats(text)),
-        b'm' | b's' => usage(text).or_else(|| stats(text)),
-        b'k' => usage(text).or_else(|| stats(text)),
-        b'K' => parse_killed(text).or_else(|| panic(text)),
-        b'l' => reserve(text),
+        b'a' => parse_mem_info(text).or_else(|| parse_stats(text)),
+        b'm' | b's' => parse_usage(text).or_else(|| parse_stats(text)),
+        b'k' => parse_usage(text).or_else(|| parse_stats(text)),
+        b'K' => parse_killed(text).or_else(|| parse_panic(text)),
+        b'l' => parse_reserve(text),
         b'M' => parse_killed(text)
-            .or_else(|| sacrificed(text))
-            .or_else(|| stats_of(text))
-            .or_else(|| old_stats(text)),
-        b'O' => parse_killed(text).or_else(|| sacrificed(text)),
-        b'o' => choice(text).or_else(|| parse_reaped(text)),
-        b'T' => task_in(text).or_else(|| whole_group(text)).or_else(|| swap(text)),
-        b'F' => swap(text),
-        b'0'..=b'9' => pages(text),
-        _ => stats(text),
+            .or_else(|| parse_chosen(text))
+            .or_else(|| parse_stats_head(text))
+            .or_else(|| parse_old_stats(text)),
+        b'O' => parse_killed(text).or_else(|| parse_chosen(text)),
+        b'o' => parse_choice(text).or_else(|| parse_reaped(text)),
+        b'T' => {
+            parse_task_in(text).or_else(|| parse_whole_group(text)).or_else(|| parse_swap(text))
+        }
+        b'F' => parse_swap(text),
+        b'0'..=b'9' => parse_pages(text),
+        _ => parse_stats(text),
     }
 }
 
@@ -539,7 +541,7 @@ fn parse_failed(text: &[u8]) -> Option<OomLine> {
 }
 
 /// Parses `Out of memory: Kill process 7 (name) score 330 or sacrifice child`.
-fn sacrificed(text: &[u8]) -> Option<OomLine> {
+fn parse_chosen(text: &[u8]) -> Option<OomLine> {
     let (message, rest) = split(text, SACRIFICE.0)?;
     let message = find_known(KILLED, message)?;
     let rest = rest.strip_suffix(SACRIFICE.1.as_bytes())?;
@@ -551,8 +553,8 @@ fn sacrificed(text: &[u8]) -> Option<OomLine> {
 
 /// Parses `Task in A killed as a result of limit of B`. The first path is a descendant of the second, which shows
 /// where the first ends if it contains the kernel's text itself.
-fn task_in(text: &[u8]) -> Option<OomLine> {
-    let rest = after(text, TASK_IN.0)?;
+fn parse_task_in(text: &[u8]) -> Option<OomLine> {
+    let rest = strip_begin(text, TASK_IN.0)?;
     let between = TASK_IN.1.as_bytes();
     let splits = memchr::memmem::find_iter(rest, between)
         .map(|at| (&rest[..at], &rest[at + between.len()..]));
@@ -566,8 +568,8 @@ fn task_in(text: &[u8]) -> Option<OomLine> {
 }
 
 /// Parses `Memory cgroup stats for PATH: cache:108KB rss:197168KB …`.
-fn old_stats(text: &[u8]) -> Option<OomLine> {
-    let (path, values) = split_last(after(text, STATS_OF)?, ": cache:")?;
+fn parse_old_stats(text: &[u8]) -> Option<OomLine> {
+    let (path, values) = split_last(strip_begin(text, STATS_OF)?, ": cache:")?;
     let values = [b"cache:", values].concat();
     let values = words(&values).filter_map(|word| {
         let (of, value) = split(word, ":")?;
@@ -576,19 +578,19 @@ fn old_stats(text: &[u8]) -> Option<OomLine> {
     Some(OomLine::OldStats { path: path.to_vec(), values: values.collect() })
 }
 
-fn panic(text: &[u8]) -> Option<OomLine> {
-    let why = after(text, PANIC)?;
+fn parse_panic(text: &[u8]) -> Option<OomLine> {
+    let why = strip_begin(text, PANIC)?;
     PANICS.iter().find(|known| why.starts_with(known.as_bytes())).map(|known| OomLine::Panic(known))
 }
 
 /// The beginning of a line about a zone; kernels without NUMA print no node.
-fn on_node(node: Option<u32>) -> String {
+fn node_prefix(node: Option<u32>) -> String {
     node.map_or_else(String::new, |node| format!("Node {node} "))
 }
 
 /// The node and the rest of a line about a zone.
-fn node_of(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
-    match after(text, "Node ") {
+fn split_node(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
+    match strip_begin(text, "Node ") {
         None => Some((None, text)),
         Some(rest) => {
             let (node, rest) = split(rest, " ")?;
@@ -603,38 +605,38 @@ fn is_zone_name(name: &[u8]) -> bool {
 }
 
 /// Parses `Node 0 DMA32 free:9kB min:8kB low:…`.
-fn zone(text: &[u8]) -> Option<OomLine> {
-    let (node, rest) = node_of(text)?;
+fn parse_zone(text: &[u8]) -> Option<OomLine> {
+    let (node, rest) = split_node(text)?;
     let (name, rest) = split(rest, " ").filter(|(name, _)| is_zone_name(name))?;
-    after(rest, "free:")?;
+    strip_begin(rest, "free:")?;
     let sizes = words(rest).filter_map(|word| {
         let (of, size) = split(word, ":")?;
-        Some((find_known(ZONE_SIZES, of)?, kib(size)?))
+        Some((find_known(ZONE_SIZES, of)?, parse_kib(size)?))
     });
     Some(OomLine::Zone(Zone { node, name: name.to_vec(), sizes: sizes.collect() }))
 }
 
-fn reserve(text: &[u8]) -> Option<OomLine> {
-    let pages = words(after(text, RESERVE)?).map(number);
+fn parse_reserve(text: &[u8]) -> Option<OomLine> {
+    let pages = words(strip_begin(text, RESERVE)?).map(number);
     pages.collect::<Option<Vec<u64>>>().map(OomLine::Reserve)
 }
 
 /// Parses `Node 0 DMA: 1*4kB (U) 0*8kB … = 15360kB`.
-fn blocks(text: &[u8]) -> Option<OomLine> {
+fn parse_blocks(text: &[u8]) -> Option<OomLine> {
     const MOST: usize = 32;
-    let (node, rest) = node_of(text)?;
+    let (node, rest) = split_node(text)?;
     let (name, rest) = split(rest, ":").filter(|(name, _)| is_zone_name(name))?;
     let (rest, _) = split_last(rest, " = ")?;
     let blocks = words(rest).filter_map(|word| {
         let (count, size) = split(word, "*")?;
-        Some((number(count)?, kib(size)?))
+        Some((number(count)?, parse_kib(size)?))
     });
     let blocks: Vec<(u64, u64)> = blocks.take(MOST).collect();
     (!blocks.is_empty()).then(|| OomLine::Blocks(Blocks { node, name: name.to_vec(), blocks }))
 }
 
-fn mem_info(text: &[u8]) -> Option<OomLine> {
-    after(text, "active_anon:")?;
+fn parse_mem_info(text: &[u8]) -> Option<OomLine> {
+    strip_begin(text, "active_anon:")?;
     let values = words(text).filter_map(|word| {
         let (name, value) = split(word, ":")?;
         Some((find_known(MEM_INFO, name)?, number(value)?))
@@ -642,35 +644,35 @@ fn mem_info(text: &[u8]) -> Option<OomLine> {
     Some(OomLine::MemInfo(values.collect()))
 }
 
-fn pages(text: &[u8]) -> Option<OomLine> {
+fn parse_pages(text: &[u8]) -> Option<OomLine> {
     let (count, of) = split(text, " ")?;
     Some(OomLine::Pages(find_known(PAGES, of)?, number(count)?))
 }
 
-fn swap(text: &[u8]) -> Option<OomLine> {
+fn parse_swap(text: &[u8]) -> Option<OomLine> {
     let (of, size) = split(text, "=")?;
-    Some(OomLine::Swap(find_known(SWAP, of.trim_ascii())?, kib(size.trim_ascii())?))
+    Some(OomLine::Swap(find_known(SWAP, of.trim_ascii())?, parse_kib(size.trim_ascii())?))
 }
 
-fn usage(text: &[u8]) -> Option<OomLine> {
+fn parse_usage(text: &[u8]) -> Option<OomLine> {
     let (of, rest) = split(text, ": usage ")?;
     let (usage, rest) = split(rest, ", limit ")?;
     let (limit, failures) = split(rest, ", failcnt ")?;
     Some(OomLine::Usage(Usage {
         of: find_known(USAGES, of)?,
-        usage: kib(usage)?,
-        limit: kib(limit)?,
+        usage: parse_kib(usage)?,
+        limit: parse_kib(limit)?,
         failures: number(failures)?,
     }))
 }
 
-fn stats_of(text: &[u8]) -> Option<OomLine> {
-    let path = after(text, STATS_OF)?.strip_suffix(b":")?;
+fn parse_stats_head(text: &[u8]) -> Option<OomLine> {
+    let path = strip_begin(text, STATS_OF)?.strip_suffix(b":")?;
     Some(OomLine::StatsOf(path.to_vec()))
 }
 
 /// Parses one line of memory statistics or many; the last may be truncated.
-fn stats(text: &[u8]) -> Option<OomLine> {
+fn parse_stats(text: &[u8]) -> Option<OomLine> {
     let values: Values = lines(text)
         .filter_map(|line| {
             let (name, value) = split(line, " ")?;
@@ -680,8 +682,8 @@ fn stats(text: &[u8]) -> Option<OomLine> {
     (!values.is_empty()).then_some(OomLine::Stats(values))
 }
 
-fn header(text: &[u8]) -> Option<OomLine> {
-    let rest = after(text, TASKS).or_else(|| after(text, OLD_TASKS))?;
+fn parse_header(text: &[u8]) -> Option<OomLine> {
+    let rest = strip_begin(text, TASKS).or_else(|| strip_begin(text, OLD_TASKS))?;
     let mut columns: Vec<&[u8]> = words(rest).collect();
     let columns = columns.pop().filter(|last| *last == b"name").map(|_| columns)?;
     let known = columns.into_iter().map(|column| find_known(COLUMNS, column));
@@ -690,7 +692,7 @@ fn header(text: &[u8]) -> Option<OomLine> {
 
 /// Parses a row of the task table. One space separates the last number and the name; further spaces
 /// belong to the name.
-fn task(text: &[u8], columns: &[&str]) -> Option<OomLine> {
+fn parse_task(text: &[u8], columns: &[&str]) -> Option<OomLine> {
     let (pid, mut rest) = split(text.strip_prefix(b"[")?, "]").filter(|_| !columns.is_empty())?;
     let mut values = Vec::with_capacity(columns.len());
     for _ in columns {
@@ -706,16 +708,16 @@ fn task(text: &[u8], columns: &[&str]) -> Option<OomLine> {
 /// Parses the line about the choice of the victim. The victim's cgroup is a descendant of the one
 /// whose limit was reached: this shows where the first path ends and the second begins, whatever
 /// characters they contain.
-fn choice(text: &[u8]) -> Option<OomLine> {
-    let rest = after(text, CHOICE)?;
+fn parse_choice(text: &[u8]) -> Option<OomLine> {
+    let rest = strip_begin(text, CHOICE)?;
     let (rest, uid) = split_last(rest, ",uid=")?;
     let (rest, pid) = split_last(rest, ",pid=")?;
-    let (rest, name) = before_name(rest)?;
+    let (rest, name) = split_at_task(rest)?;
     let (constraint, rest) = split(rest, ",")?;
     let constraint = find_known(CONSTRAINTS, constraint)?;
     let (group, victim_group) = match split(rest, ",oom_memcg=") {
         Some((_, paths)) if constraint == "CONSTRAINT_MEMCG" => {
-            let (group, victim_group) = two_paths(paths)?;
+            let (group, victim_group) = split_paths(paths)?;
             (Some(group.to_vec()), victim_group)
         }
         _ => (None, split(rest, ",global_oom,task_memcg=")?.1),
@@ -732,7 +734,7 @@ fn choice(text: &[u8]) -> Option<OomLine> {
 
 /// The text before and after `,task=`. If that occurs more than once, the others are part of a name
 /// or a path; a name has at most 15 bytes.
-fn before_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_at_task(text: &[u8]) -> Option<(&[u8], &[u8])> {
     const LONGEST: usize = 15;
     let from = text.len().saturating_sub(LONGEST + BEFORE_NAME.len());
     let near = find(&text[from..], BEFORE_NAME).map(|at| from + at);
@@ -740,7 +742,7 @@ fn before_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..at], &text[at + BEFORE_NAME.len()..]))
 }
 
-fn two_paths(paths: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_paths(paths: &[u8]) -> Option<(&[u8], &[u8])> {
     let splits = memchr::memmem::find_iter(paths, BETWEEN.as_bytes())
         .map(|at| (&paths[..at], &paths[at + BETWEEN.len()..]));
     let below = |(group, victim): &(&[u8], &[u8])| {
@@ -754,7 +756,7 @@ fn two_paths(paths: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Parses `MESSAGE: Killed process 7 (name) total-vm:…kB, anon-rss:…kB, … UID:0 pgtables:…kB
 /// oom_score_adj:0`.
 fn parse_killed(text: &[u8]) -> Option<OomLine> {
-    let (message, rest) = match after(text, "Killed process ") {
+    let (message, rest) = match strip_begin(text, "Killed process ") {
         Some(rest) => (UNNAMED, rest),
         None => {
             let (message, rest) = split(text, ": Killed process ")?;
@@ -762,7 +764,7 @@ fn parse_killed(text: &[u8]) -> Option<OomLine> {
         }
     };
     let (pid, rest) = split(rest, " (")?;
-    let name = killed_name(rest)?;
+    let name = parse_killed_name(rest)?;
     let words = words(&rest[name.len() + 1..]).filter_map(|word| {
         let word = word.strip_suffix(b",").unwrap_or(word);
         split(word, ":")
@@ -772,7 +774,7 @@ fn parse_killed(text: &[u8]) -> Option<OomLine> {
         match of {
             b"UID" => uid = number(value),
             b"oom_score_adj" => oom_score_adj = number(value),
-            _ => sizes.extend(find_known(KILLED_SIZES, of).zip(kib(value))),
+            _ => sizes.extend(find_known(KILLED_SIZES, of).zip(parse_kib(value))),
         }
     }
     sizes.iter().find(|(of, _)| *of == "total-vm")?;
@@ -781,7 +783,7 @@ fn parse_killed(text: &[u8]) -> Option<OomLine> {
 }
 
 /// The name before `) total-vm:`; some kernels of distributions print `, UID 1000,` between.
-fn killed_name(text: &[u8]) -> Option<&[u8]> {
+fn parse_killed_name(text: &[u8]) -> Option<&[u8]> {
     let (before, _) = split_last(text, " total-vm:")?;
     if let Some(name) = before.strip_suffix(b")") {
         return Some(name);
@@ -790,17 +792,17 @@ fn killed_name(text: &[u8]) -> Option<&[u8]> {
     uid.iter().all(u8::is_ascii_digit).then_some(name)
 }
 
-fn whole_group(text: &[u8]) -> Option<OomLine> {
-    let path = after(text, WHOLE_GROUP.0)?.strip_suffix(WHOLE_GROUP.1.as_bytes())?;
+fn parse_whole_group(text: &[u8]) -> Option<OomLine> {
+    let path = strip_begin(text, WHOLE_GROUP.0)?.strip_suffix(WHOLE_GROUP.1.as_bytes())?;
     Some(OomLine::WholeGroup(path.to_vec()))
 }
 
 fn parse_reaped(text: &[u8]) -> Option<OomLine> {
-    let (pid, rest) = split(after(text, REAPED)?, " (")?;
+    let (pid, rest) = split(strip_begin(text, REAPED)?, " (")?;
     let (name, sizes) = split_last(rest, "), now ")?;
     let sizes = words(sizes).filter_map(|word| {
         let (of, value) = split(word.strip_suffix(b",").unwrap_or(word), ":")?;
-        Some((find_known(REAPED_SIZES, of)?, kib(value)?))
+        Some((find_known(REAPED_SIZES, of)?, parse_kib(value)?))
     });
     Some(OomLine::Reaped { pid: number(pid)?, name: name.to_vec(), sizes: sizes.collect() })
 }
@@ -925,7 +927,7 @@ pub(super) mod tests {
         /// A printed line is parsed back unchanged, whatever processes and cgroups are called.
         #[test]
         fn a_printed_line_reads_back(line in any_line()) {
-            let printed = line.printed();
+            let printed = line.to_text();
             let shown = String::from_utf8_lossy(&printed).into_owned();
             prop_assert_eq!(OomLine::parse(&printed, NOW), Some(line), "{}", shown);
         }
@@ -943,7 +945,7 @@ pub(super) mod tests {
             byte in any::<u8>(),
             cut in any::<prop::sample::Index>(),
         ) {
-            let mut text = line.printed();
+            let mut text = line.to_text();
             text.push(b' ');
             let place = at.index(text.len());
             text[place] = byte;

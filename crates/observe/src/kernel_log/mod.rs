@@ -34,7 +34,7 @@ use crate::limits::OOM_KILLS;
 use journal::Buffer;
 use line::OomLine;
 use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal};
-use record::{Head, Raw, Record, records, unread};
+use record::{Head, Raw, Record, raw_records, records};
 use report::Reports;
 use text::hung::HungTasks;
 
@@ -90,8 +90,8 @@ fn read_kmsg(host: &HostRoot, taken: &Taken) -> (KernelLog, Buffer) {
             collected.map_or(unread, |(log, _)| log)
         }
         Ok(kept) => {
-            buffer.from = unread(&kept).next().map(|record| record.head.micros);
-            understand(&kept, source, page_size, taken)
+            buffer.from = raw_records(&kept).next().map(|record| record.head.micros);
+            parse_excerpt(&kept, source, page_size, taken)
         }
     };
     (log, buffer)
@@ -133,14 +133,14 @@ fn merge(mut log: KernelLog, of_journal: impl IntoIterator<Item = OomKill>) -> K
 }
 
 /// Computes the age of a kill of this boot.
-fn date(kill: &mut OomKill, taken: &Taken) {
+fn set_age(kill: &mut OomKill, taken: &Taken) {
     let ago = taken.awake_seconds.map(|now| (now - kill.boot_seconds).max(0.0));
     kill.seconds_ago = ago;
     let known = taken.unix_seconds > 0.0;
     kill.unix_seconds = ago.filter(|_| known).map(|ago| taken.unix_seconds - ago);
 }
 
-fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> KernelLog {
+fn parse_excerpt(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> KernelLog {
     let mut reports = Reports::new(page_size, SHOWN);
     let mut hung = HungTasks::default();
     let (mut oldest, mut newest) = (None, 0);
@@ -161,7 +161,7 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
         return KernelLog { records: Reading::absent(why, source), ..KernelLog::default() };
     };
     let mut found = reports.finish();
-    found.kills.iter_mut().for_each(|kill| date(kill, taken));
+    found.kills.iter_mut().for_each(|kill| set_age(kill, taken));
     let count = newest.saturating_sub(first).saturating_add(1);
     let (hung_tasks, hung_tasks_left_out) = hung.finish();
     KernelLog {
@@ -207,10 +207,10 @@ impl Excerpt {
     }
 
     fn take(&mut self, raw: &[u8]) {
-        for record in unread(raw) {
+        for record in raw_records(raw) {
             let may_take = self.reports.may_take(record.text) && self.kept.len() < MOST_KEPT;
             let line = if may_take { self.reports.take(&record.read()) } else { None };
-            let text = line.map(|line| line.printed());
+            let text = line.map(|line| line.to_text());
             let is_unknown = may_take && self.reports.is_last_unknown();
             let text = text.or_else(|| is_unknown.then(|| NOT_KNOWN.to_vec()));
             let text = text.or_else(|| self.keep_hung(&record));
@@ -226,7 +226,7 @@ impl Excerpt {
 
     /// What is kept of a message about a task that did not run.
     fn keep_hung(&mut self, record: &Raw<'_>) -> Option<Vec<u8>> {
-        let may_keep = self.hung.goes_on() || HungTasks::is_of_interest(record.text);
+        let may_keep = self.hung.is_in_stack() || HungTasks::is_of_interest(record.text);
         if !may_keep || !record.head.is_of_kernel() || self.kept.len() >= MOST_KEPT {
             return None;
         }
@@ -261,8 +261,8 @@ fn renamed_record(reports: &mut Reports, record: &Record, to: &mut dyn Rename) -
     let columns = reports.columns().to_vec();
     let line = reports.take(record);
     let is_row = matches!(line, Some(OomLine::Task { .. }));
-    let line = line.map(|line| line.renamed(to));
-    let line = line.map(|line| if is_row { line.with_user(&columns, to) } else { line });
+    let line = line.map(|line| line.rename(to));
+    let line = line.map(|line| if is_row { line.replace_user(&columns, to) } else { line });
     let not_known = || if reports.is_last_unknown() { NOT_KNOWN.to_vec() } else { Vec::new() };
-    record.head.with_text(&line.map_or_else(not_known, |line| line.printed()))
+    record.head.with_text(&line.map_or_else(not_known, |line| line.to_text()))
 }

@@ -12,7 +12,7 @@
 use std::io::BufReader;
 
 use pagewise_hostfs::text::{lines, number, words};
-use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal, absolute};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal, absolute_path};
 use pagewise_model::{KernelLog, Reading, Source};
 
 use super::collected::Text;
@@ -35,7 +35,7 @@ pub(super) fn complete(host: &HostRoot, log: KernelLog) -> KernelLog {
         match host.bytes(PATH) {
             Err(refusal) if refusal.is_missing() => {}
             Err(refusal) => {
-                let program_messages = refusal.reading(Source::file(absolute(FOLDERS[0].0)));
+                let program_messages = refusal.reading(Source::file(absolute_path(FOLDERS[0].0)));
                 return KernelLog { program_messages, ..log };
             }
             Ok(kept) => return Counted::parse(&kept).map_or(log.clone(), |it| it.add_to(log)),
@@ -48,7 +48,7 @@ pub(super) fn complete(host: &HostRoot, log: KernelLog) -> KernelLog {
         }
         Err(refusal) => {
             host.remember(PATH, || Entry::Refused(refusal.clone()));
-            let program_messages = refusal.reading(Source::file(absolute(FOLDERS[0].0)));
+            let program_messages = refusal.reading(Source::file(absolute_path(FOLDERS[0].0)));
             KernelLog { program_messages, ..log }
         }
     }
@@ -67,7 +67,7 @@ impl Counted {
         let has_kill = !log.user_kills.is_empty() || !log.unit_kills.is_empty();
         let counted = log.program_messages.get().filter(|_| !has_kill).and_then(|read| {
             let shown = log.program_messages.source.path();
-            let path = Self::paths().find(|path| absolute(path) == shown)?;
+            let path = Self::paths().find(|path| absolute_path(path) == shown)?;
             Some(Self { read, left_out: log.program_messages_left_out, path })
         });
         let not_recorded = Refusal::Absent(NOT_RECORDED.into());
@@ -95,7 +95,7 @@ impl Counted {
 
     fn add_to(self, log: KernelLog) -> KernelLog {
         KernelLog {
-            program_messages: Reading::found(self.read, Source::file(absolute(self.path))),
+            program_messages: Reading::found(self.read, Source::file(absolute_path(self.path))),
             program_messages_left_out: self.left_out,
             ..log
         }
@@ -109,7 +109,7 @@ pub fn check_count(kept: &[u8]) -> Option<Vec<u8>> {
 
 /// Adds to `log` the kills that the files of this host report.
 fn search(host: &HostRoot, log: &KernelLog) -> Result<KernelLog, Refusal> {
-    let source = Source::file(absolute(FOLDERS[0].0));
+    let source = Source::file(absolute_path(FOLDERS[0].0));
     let mut messages = ProgramMessages::default();
     let answer = journald::read_each(host, &mut |file| {
         messages.read_from(file);
@@ -144,6 +144,6 @@ fn read_syslog(host: &HostRoot, path: &str) -> Option<(u64, KernelLog)> {
     let mut left = (SYSLOG_MIB as u64) << 20;
     let at = pieces.length().saturating_sub(left);
     let text = BufReader::new(Text { pieces, at, left: &mut left });
-    let (log, about) = read_text(text, &absolute(path)).ok()?;
+    let (log, about) = read_text(text, &absolute_path(path)).ok()?;
     (about.lines > 0).then_some((about.lines, log))
 }

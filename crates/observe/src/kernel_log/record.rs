@@ -84,11 +84,11 @@ impl<'a> Raw<'a> {
 
 /// All records in a piece of the log; other lines are skipped.
 pub(super) fn records(raw: &[u8]) -> impl Iterator<Item = Record> {
-    unread(raw).map(Raw::read)
+    raw_records(raw).map(Raw::read)
 }
 
 /// The records of a log, without decoding their texts.
-pub(super) fn unread(raw: &[u8]) -> impl Iterator<Item = Raw<'_>> {
+pub(super) fn raw_records(raw: &[u8]) -> impl Iterator<Item = Raw<'_>> {
     lines(raw).filter_map(Raw::parse)
 }
 

@@ -171,14 +171,14 @@ impl Reports {
     }
 
     /// Whether a report of the OOM killer, or a line of one, is still incomplete.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn has_open_report(&self) -> bool {
         self.open.is_some() || self.interrupted.is_some()
     }
 
     /// Whether a record with this text (escapes included) could be part of a report. Most records
     /// cannot, and this check takes a tenth of the time of decoding and parsing one.
     pub(super) fn may_take(&self, text: &[u8]) -> bool {
-        self.goes_on() || Self::is_of_interest(text)
+        self.has_open_report() || Self::is_of_interest(text)
     }
 
     /// Whether a text has words of the first line of a report, or of a line that is a whole report.
@@ -197,7 +197,7 @@ impl Reports {
 
     /// Whether a text speaks of a kill as the kernel does, so that it counts as not understood if it
     /// is no line of a report.
-    pub(super) fn speaks_of_kill(text: &[u8]) -> bool {
+    pub(super) fn has_words_of_kill(text: &[u8]) -> bool {
         let begins = |begin: &str| text.starts_with(begin.as_bytes());
         let has = |words: &str| line::find(text, words).is_some();
         begins("Out of memory")
@@ -222,9 +222,9 @@ impl Reports {
                 self.close_failure();
             }
         }
-        let line = self.line(record).filter(|line| self.fit(record, line));
+        let line = self.parse_line(record).filter(|line| self.add_to_report(record, line));
         let is_begun = self.interrupted.as_ref().is_some_and(|(_, text)| *text == record.text);
-        self.is_last_unknown = line.is_none() && !is_begun && Self::speaks_of_kill(&record.text);
+        self.is_last_unknown = line.is_none() && !is_begun && Self::has_words_of_kill(&record.text);
         if self.is_last_unknown {
             self.not_understood += 1;
             let source = self.source(record);
@@ -251,7 +251,7 @@ impl Reports {
         self.take(record).is_some()
     }
 
-    fn line(&mut self, record: &Record) -> Option<OomLine> {
+    fn parse_line(&mut self, record: &Record) -> Option<OomLine> {
         let joined = record.continues.then(|| self.continue_report(record)).flatten();
         let text = joined.as_deref().unwrap_or(&record.text);
         let line = OomLine::parse(text, self.columns());
@@ -274,9 +274,9 @@ impl Reports {
     }
 
     /// Adds a line to the open report or starts a new one; false if it fits nowhere.
-    fn fit(&mut self, record: &Record, line: &OomLine) -> bool {
+    fn add_to_report(&mut self, record: &Record, line: &OomLine) -> bool {
         if self.is_text && !self.is_reversed && self.open.is_none() {
-            self.is_reversed = self.follows_its_kill(record, line);
+            self.is_reversed = self.is_directly_after_kill(record, line);
         }
         if self.is_reversed && !matches!(line, OomLine::Killed(_)) {
             return true;
@@ -340,7 +340,7 @@ impl Reports {
                 true
             }
             OomLine::WholeGroup(_) => self.whole_group(),
-            OomLine::NoneKillable => self.none_killable(record),
+            OomLine::NoneKillable => self.close_without_victim(record),
             OomLine::Reaped { pid, sizes, .. } => self.add_reaped(*pid, sizes),
             line if self.is_text && self.open.is_none() => {
                 let mut open = Open { is_beheaded: true, ..Open::default() };
@@ -353,7 +353,7 @@ impl Reports {
     }
 
     /// Whether this line about the choice of a process comes directly after the line about its kill.
-    fn follows_its_kill(&self, record: &Record, line: &OomLine) -> bool {
+    fn is_directly_after_kill(&self, record: &Record, line: &OomLine) -> bool {
         let pid = match line {
             OomLine::Choice(choice) => choice.pid,
             OomLine::Chosen { pid, .. } => *pid,
@@ -383,7 +383,7 @@ impl Reports {
             return;
         }
         let mut kill = open.map_or_else(
-            || bare(killed),
+            || kill_without_report(killed),
             |open| {
                 let mut open = open.with_name(&killed.name);
                 if self.is_text {
@@ -404,7 +404,7 @@ impl Reports {
 
     /// Closes a report that found no process to kill. The kernel repeats it as long as the
     /// allocation is retried.
-    fn none_killable(&mut self, record: &Record) -> bool {
+    fn close_without_victim(&mut self, record: &Record) -> bool {
         self.close_failure();
         let Some(open) = self.open.take() else { return false };
         let mut kill = open.close(self.page_size);
@@ -665,7 +665,7 @@ pub(super) struct Found {
 
 /// A report of which only the line about the kill was printed. Its constraint is known only if it
 /// was a cgroup's limit.
-fn bare(killed: &Killed) -> OomKill {
+fn kill_without_report(killed: &Killed) -> OomKill {
     let by_group = killed.message == MEMCG_KILLED;
     OomKill { constraint: by_group.then_some(OomConstraint::Cgroup), ..OomKill::default() }
 }

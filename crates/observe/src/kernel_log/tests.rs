@@ -43,7 +43,7 @@ fn any_log() -> impl Strategy<Value = Vec<u8>> {
         any_name(),
         prop::collection::vec(any::<u8>(), 0..40),
     ];
-    let line = prop_oneof![3 => any_line().prop_map(|line| line.printed()), 1 => noise];
+    let line = prop_oneof![3 => any_line().prop_map(|line| line.to_text()), 1 => noise];
     (prop::collection::vec(line, 0..40), 0u64..5).prop_map(|(lines, first)| {
         lines.iter().zip(first..).flat_map(|(text, at)| record_of(text, at)).collect()
     })
@@ -77,7 +77,7 @@ fn report_of(name: &[u8], path: &[u8]) -> Vec<Vec<u8>> {
         OomLine::Choice(choice),
         OomLine::Killed(killed),
     ];
-    lines.iter().map(OomLine::printed).collect()
+    lines.iter().map(OomLine::to_text).collect()
 }
 
 proptest! {

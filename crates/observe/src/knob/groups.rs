@@ -10,9 +10,9 @@
 use pagewise_model::knob::{Knob, KnobReading};
 use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Limit, Name, Reading, Source};
 
-use super::{live, make_reading, nowhere};
+use super::{absent_reading, make_reading};
 use crate::limits::CGROUPS_WITH_LIMITS;
-use pagewise_hostfs::{HostRoot, absolute};
+use pagewise_hostfs::{HostRoot, absolute_path};
 
 pub(super) const PLACEHOLDER: &str = "{cgroup}";
 
@@ -20,7 +20,7 @@ pub(super) const PLACEHOLDER: &str = "{cgroup}";
 const MAX_READ: usize = 10;
 
 pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -> Vec<KnobReading> {
-    let groups = limited_first(&cgroups.groups);
+    let groups = sort_limited_first(&cgroups.groups);
     let is_version_1 = matches!(cgroups.hierarchy, Hierarchy::V1 | Hierarchy::Hybrid);
     let reading_of = |knob: &'static Knob| {
         let mut readings: Vec<_> = groups
@@ -34,14 +34,14 @@ pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -
             })
             .collect();
         if readings.is_empty() {
-            readings.push(nowhere(knob));
+            readings.push(absent_reading(knob));
         }
         readings
     };
     rows.iter().flat_map(|knob| reading_of(knob)).collect()
 }
 
-fn limited_first(groups: &[Cgroup]) -> Vec<&Cgroup> {
+fn sort_limited_first(groups: &[Cgroup]) -> Vec<&Cgroup> {
     let mut groups: Vec<&Cgroup> = groups.iter().collect();
     groups.sort_by_key(|group| !has_limit(group));
     groups.truncate(CGROUPS_WITH_LIMITS);
@@ -64,9 +64,9 @@ fn read_live(
 ) -> Option<Reading<Name>> {
     let path = path_of(knob, group)?;
     Some(if is_version_1 {
-        Reading::absent("cgroup v1 has no such setting", Source::file(absolute(&path)))
+        Reading::absent("cgroup v1 has no such setting", Source::file(absolute_path(&path)))
     } else {
-        live(host, knob, &path)
+        super::read_live(host, knob, &path)
     })
 }
 
@@ -79,13 +79,13 @@ fn read_from_group(knob: &Knob, group: &Cgroup) -> Option<Reading<Name>> {
         "cgroup.memory.max" => &group.max,
         "cgroup.memory.swap.max" => &group.swap_max,
         "cgroup.memory.zswap.max" => &group.zswap_max,
-        "cgroup.memory.peak" => return Some(group.peak.clone().map(spell)),
+        "cgroup.memory.peak" => return Some(group.peak.clone().map(format_bytes)),
         _ => return None,
     };
-    Some(limit.clone().map(|limit| limit.bytes().map_or_else(|| Name::from("max"), spell)))
+    Some(limit.clone().map(|limit| limit.bytes().map_or_else(|| Name::from("max"), format_bytes)))
 }
 
-fn spell(bytes: Bytes) -> Name {
+fn format_bytes(bytes: Bytes) -> Name {
     Name::from(bytes.get().to_string().as_str())
 }
 

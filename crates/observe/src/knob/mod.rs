@@ -19,7 +19,7 @@ use pagewise_model::{Bytes, Cgroups, Name, Reading, Source};
 
 use crate::memory;
 use pagewise_hostfs::text::{flag, number, words};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 use places::{KnobFile, KnobFiles};
 
 /// At most this many bytes of a setting's value are kept.
@@ -52,21 +52,21 @@ fn rows(host: &HostRoot, cgroups: &Cgroups) -> Vec<KnobReading> {
     let (of_groups, others): (Vec<&'static Knob>, Vec<_>) =
         KNOBS.iter().partition(|knob| knob.path.contains(groups::PLACEHOLDER));
     let mut places = KnobFiles::new(host);
-    let others = others.into_iter().flat_map(|knob| everywhere(host, &mut places, knob));
+    let others = others.into_iter().flat_map(|knob| read_everywhere(host, &mut places, knob));
     others.chain(groups::read(host, cgroups, &of_groups)).collect()
 }
 
-fn everywhere(
+fn read_everywhere(
     host: &HostRoot,
     places: &mut KnobFiles<'_>,
     knob: &'static Knob,
 ) -> Vec<KnobReading> {
     let found = places.find(knob.path);
     if found.is_empty() {
-        return vec![nowhere(knob)];
+        return vec![absent_reading(knob)];
     }
     let reading =
-        |KnobFile { path, instance }| make_reading(knob, instance, live(host, knob, &path));
+        |KnobFile { path, instance }| make_reading(knob, instance, read_live(host, knob, &path));
     found.into_iter().map(reading).collect()
 }
 
@@ -75,15 +75,15 @@ fn make_reading(knob: &'static Knob, instance: Option<Name>, live: Reading<Name>
 }
 
 /// The reading of a row of the settings table whose placeholders match nothing on this host.
-fn nowhere(knob: &'static Knob) -> KnobReading {
+fn absent_reading(knob: &'static Knob) -> KnobReading {
     make_reading(
         knob,
         None,
-        Reading::absent("this host has none", Source::file(absolute(knob.path))),
+        Reading::absent("this host has none", Source::file(absolute_path(knob.path))),
     )
 }
 
-fn live(host: &HostRoot, knob: &Knob, path: &str) -> Reading<Name> {
+fn read_live(host: &HostRoot, knob: &Knob, path: &str) -> Reading<Name> {
     match knob.access {
         Access::ReadWrite | Access::ReadOnly => {
             host.value(path, expected_format(knob.domain), |text| parse_shown(knob.domain, text))
@@ -94,7 +94,7 @@ fn live(host: &HostRoot, knob: &Knob, path: &str) -> Reading<Name> {
 }
 
 fn find_path(host: &HostRoot, path: &str, why: &'static str) -> Reading<Name> {
-    let source = Source::file(absolute(path));
+    let source = Source::file(absolute_path(path));
     match host.presence(path) {
         Ok(()) => Reading::absent(why, source),
         Err(refusal) => refusal.reading(source),
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn files_that_act_are_looked_for_and_not_read() {
         let path = "sys/class/zram-control/hot_add";
-        let host = host([(path, "1\n")]).remembering();
+        let host = host([(path, "1\n")]).start_remembering();
         let knobs = read_plain(&host);
         let live = &readings_named(&knobs, "zram-control.hot_add")[0].live;
         assert_eq!(
@@ -259,7 +259,7 @@ mod tests {
             &Reading::absent("not read: reading it does something", live.source.clone())
         );
         assert_eq!(host.take_bytes_read(), 0);
-        assert_eq!(host.remembered().get(path), Some(&Entry::File(Vec::new())));
+        assert_eq!(host.into_remembered_files().get(path), Some(&Entry::File(Vec::new())));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replaces the placeholders of a path by what exists on a host.
 
-use crate::huge_page_sizes::by_huge_page_size;
+use crate::huge_page_sizes::list_huge_page_sizes;
 use std::collections::HashMap;
 
 use pagewise_model::{Name, Source};
 
 use crate::limits::SETTING_PLACES;
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute_path};
 
 /// One file that matches the path of a row in the settings table.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<'h> KnobFiles<'h> {
         let mut open = vec![(path.to_owned(), Vec::new())];
         while open.first().is_some_and(|(path, _)| path.contains('{')) {
             open = open.iter().flat_map(|(path, filled)| self.fill(path, filled)).collect();
-            open = self.first(path, open);
+            open = self.take_first(path, open);
         }
         let place = |(path, filled): (String, Vec<String>)| KnobFile {
             path,
@@ -50,10 +50,10 @@ impl<'h> KnobFiles<'h> {
 
     /// Truncates the list of a setting's files to the maximum number. The Problem is recorded for
     /// one setting only, because the other settings in the same folders exceed the maximum too.
-    fn first<T>(&mut self, path: &str, mut open: Vec<T>) -> Vec<T> {
+    fn take_first<T>(&mut self, path: &str, mut open: Vec<T>) -> Vec<T> {
         if open.len() > SETTING_PLACES && !self.is_cut {
             let expected = format!("at most {SETTING_PLACES} files");
-            self.host.problem(&Source::file(absolute(path)), &expected, b"more of them");
+            self.host.problem(&Source::file(absolute_path(path)), &expected, b"more of them");
             self.is_cut = true;
         }
         open.truncate(SETTING_PLACES);
@@ -65,7 +65,7 @@ impl<'h> KnobFiles<'h> {
         let Some((head, tail)) = path.split_once('{') else { return Vec::new() };
         let Some((placeholder, tail)) = tail.split_once('}') else { return Vec::new() };
         // one more than the maximum, to detect that there are more
-        let ways = self.ways(head, placeholder).iter().take(SETTING_PLACES + 1);
+        let ways = self.continuations(head, placeholder).iter().take(SETTING_PLACES + 1);
         let fill = |way: &String| {
             let filled = before.iter().chain([way]).cloned().collect();
             (format!("{head}{way}{tail}"), filled)
@@ -75,7 +75,7 @@ impl<'h> KnobFiles<'h> {
 
     /// Possible continuations of `head` (a folder and the beginning of a name) where the path has a
     /// placeholder.
-    fn ways(&mut self, head: &str, placeholder: &str) -> &[String] {
+    fn continuations(&mut self, head: &str, placeholder: &str) -> &[String] {
         let host = self.host;
         self.listed.entry(head.to_owned()).or_insert_with(|| {
             let (folder, prefix) = head.rsplit_once('/').unwrap_or(("", head));
@@ -90,7 +90,7 @@ fn numbers(host: &HostRoot, folder: &str, prefix: &str) -> Vec<String> {
 
 /// Huge page sizes, spelled as in the kernel's folder names, smallest first.
 fn sizes(host: &HostRoot, folder: &str) -> Vec<String> {
-    let names = by_huge_page_size(host, folder).into_iter();
+    let names = list_huge_page_sizes(host, folder).into_iter();
     names.filter_map(|(_, name)| name.strip_prefix("hugepages-").map(str::to_owned)).collect()
 }
 

@@ -74,7 +74,7 @@ impl LiveReader {
         } else {
             sample.processes = self.processes.read(host, &snapshot, &choice.shown);
         }
-        host.let_go();
+        host.close_held_folders();
         host.take_problems();
         (snapshot, sample)
     }

@@ -33,7 +33,7 @@ pub(super) struct Chosen {
 /// Chooses at most `most` processes, of the `most_compared` with the lowest ids those with the most
 /// memory. A process without memory, such as a kernel thread, is not counted as left out.
 pub(super) fn choose(host: &HostRoot, most: usize, most_compared: usize) -> Chosen {
-    host.hold("proc");
+    host.keep_folder_open("proc");
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
     let mut pids = host.list_numbers("proc", "");
     pids.retain(|pid| !skipped.contains(pid));

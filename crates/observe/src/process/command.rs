@@ -35,7 +35,7 @@ pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
     let (pids, jobs): (Vec<u32>, Vec<Job>) = pids.iter().filter_map(job).unzip();
     let answers = helper::read_all(&jobs, BUDGET);
     let read = pids.into_iter().zip(answers).filter_map(|(pid, answer)| match answer {
-        FileAnswer::Read(bytes) => Some((pid, printable(&bytes)?)),
+        FileAnswer::Read(bytes) => Some((pid, make_printable(&bytes)?)),
         FileAnswer::Refused(_)
         | FileAnswer::NotRead
         | FileAnswer::Stuck
@@ -64,7 +64,7 @@ pub(crate) fn with_readable_maps(host: &HostRoot, pids: &[u32]) -> Vec<u32> {
 }
 
 /// A command line with its arguments separated by spaces; `None` if it has none.
-fn printable(bytes: &[u8]) -> Option<Name> {
+fn make_printable(bytes: &[u8]) -> Option<Name> {
     let end = bytes.iter().rposition(|&byte| byte != 0)? + 1;
     let shown = &bytes[..end.min(SHOWN)];
     let spaced: Vec<u8> = shown.iter().map(|&byte| if byte == 0 { b' ' } else { byte }).collect();
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn arguments_are_separated_by_spaces_and_made_printable() {
-        let shown = |bytes: &[u8]| printable(bytes).map(|name| name.as_str().to_owned());
+        let shown = |bytes: &[u8]| make_printable(bytes).map(|name| name.as_str().to_owned());
         assert_eq!(shown(b"redis-server\0*:6379\0\0\0").as_deref(), Some("redis-server *:6379"));
         assert_eq!(shown(b"a\x1b[2J\0b").as_deref(), Some(r"a\u{1b}[2J b"));
         assert_eq!(shown(b"\0\0"), None);

@@ -12,7 +12,7 @@ use pagewise_model::{Bytes, Limit, Process, Reading, Source};
 
 use crate::limits::PROCESS_LIMITS;
 use pagewise_hostfs::text::{NO_LINE, number, words};
-use pagewise_hostfs::{HostRoot, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadValues, absolute_path};
 
 /// Limits of processes smaller than this are not read.
 const LARGE: Bytes = Bytes::new(64 << 20);
@@ -35,7 +35,7 @@ fn read(host: &HostRoot, process: &mut Process) {
     let text = match host.text(&path) {
         Ok(text) => text,
         Err(refusal) => {
-            let source = Source::file(absolute(&path));
+            let source = Source::file(absolute_path(&path));
             process.address_space_limit = refusal.clone().reading(source.clone());
             process.data_limit = refusal.reading(source);
             return;

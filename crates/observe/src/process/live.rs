@@ -81,7 +81,7 @@ impl LiveProcesses {
         let no_swap = unused_swap(&at.memory).is_some();
         let to_open = most_open().saturating_sub(self.open);
         let mut round = Round { host, at, no_swap, to_open };
-        host.hold("proc");
+        host.keep_folder_open("proc");
         let mut list = Vec::with_capacity(before.len());
         self.open = 0;
         for pid in host.list_numbers("proc", "") {
@@ -89,9 +89,9 @@ impl LiveProcesses {
             let known = match before.remove(&pid) {
                 Some(Known::WithoutMemory) if !is_turn => Some(Known::WithoutMemory),
                 Some(Known::Process(tracked)) => {
-                    round.again(tracked, is_turn || wanted.contains(&pid))
+                    round.read_known(tracked, is_turn || wanted.contains(&pid))
                 }
-                Some(Known::WithoutMemory) | None => round.first(pid),
+                Some(Known::WithoutMemory) | None => round.read_new(pid),
             };
             let Some(known) = known else { continue };
             if let Known::Process(tracked) = &known {
@@ -116,7 +116,7 @@ impl LiveProcesses {
             };
             (tracked.shown.pid, tracked.shown.resident) = (pid, resident);
             tracked.take_recorded(&process, at);
-            tracked.grow(at);
+            tracked.add_growth(at);
             list.push(tracked.shown.clone());
             self.known.insert(pid, Known::Process(tracked));
         }
@@ -149,20 +149,20 @@ fn most_open() -> usize {
 
 impl Round<'_> {
     /// Reads a process that was not there at the last reading; `None` if it has just ended.
-    fn first(&mut self, pid: u32) -> Option<Known> {
+    fn read_new(&mut self, pid: u32) -> Option<Known> {
         let mut tracked = Box::<Tracked>::default();
         tracked.shown.pid = pid;
-        self.again(tracked, true)
+        self.read_known(tracked, true)
     }
 
     /// Reads a process that was there at the last reading; `None` if it has ended.
-    fn again(&mut self, mut tracked: Box<Tracked>, full: bool) -> Option<Known> {
+    fn read_known(&mut self, mut tracked: Box<Tracked>, full: bool) -> Option<Known> {
         let pid = tracked.shown.pid;
         let sizes = match self.sizes(&mut tracked) {
             Ok(Some(sizes)) => sizes,
             Ok(None) => return Some(Known::WithoutMemory),
             // the known process has ended, and a new one has its ID
-            Err(Ended) if tracked.started.is_some() => return self.first(pid),
+            Err(Ended) if tracked.started.is_some() => return self.read_new(pid),
             Err(Ended) => return None,
         };
         let has_changed = sizes.anon != tracked.shown.anon;
@@ -171,7 +171,7 @@ impl Round<'_> {
             let line = self.host.bytes(&format!("proc/{pid}/stat")).ok()?;
             let stat = StatLine::parse(&line)?;
             if tracked.started.is_some_and(|started| started != stat.start) {
-                return self.first(pid);
+                return self.read_new(pid);
             }
             tracked.take(&stat, self.at);
             tracked.shown.name = stat::name(&line).unwrap_or_default();
@@ -184,7 +184,7 @@ impl Round<'_> {
                 Task::KernelThread | Task::Ended => return None,
             };
         }
-        tracked.grow(self.at);
+        tracked.add_growth(self.at);
         Some(Known::Process(tracked))
     }
 
@@ -238,7 +238,7 @@ impl Tracked {
         }
     }
 
-    fn grow(&mut self, at: &Snapshot) {
+    fn add_growth(&mut self, at: &Snapshot) {
         let held = self.shown.swap.map(|swap| self.shown.anon.saturating_add(swap));
         self.shown.growth_per_second =
             held.and_then(|held| self.sizes.add(at.taken.monotonic_seconds, held.get()));

@@ -110,7 +110,7 @@ pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Proce
 /// The id and the name of every process that has memory (kernel threads have none), for
 /// completions.
 pub fn process_names(host: &HostRoot) -> Vec<(u32, Name)> {
-    host.hold("proc");
+    host.keep_folder_open("proc");
     let named = |pid| {
         stat::read_sizes(host, pid, Bytes::new(1))?;
         let name = host.name_at(&format!("proc/{pid}/comm"));

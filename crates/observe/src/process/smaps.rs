@@ -24,7 +24,7 @@ use pagewise_model::{Bytes, Process, SmapsOutcome, Source};
 use super::helper::{self, FileAnswer};
 use crate::calls::{Job, now};
 use pagewise_hostfs::text::{NO_LINE, Text};
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, Refusal, absolute};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, Refusal, absolute_path};
 
 /// Why there is no proportional size.
 const GONE: &str = "it ended while it was read";
@@ -68,7 +68,7 @@ pub(super) fn read(
 fn fill_all(host: &HostRoot, candidates: &mut [Candidate<'_>], answer: impl Fn(&str) -> Answered) {
     for candidate in candidates {
         let path = candidate.path();
-        fill(host, candidate.process, &absolute(&path), answer(&path));
+        fill(host, candidate.process, &absolute_path(&path), answer(&path));
     }
 }
 
@@ -140,7 +140,7 @@ impl Candidate<'_> {
     /// The job that reads the process's file. Always `Some`: the path contains only a number and
     /// fixed text, so no zero byte.
     fn job(&self) -> Option<Job> {
-        let path = CString::new(absolute(&self.path())).ok()?;
+        let path = CString::new(absolute_path(&self.path())).ok()?;
         Some(Job { path, cost: self.cost() })
     }
 }
@@ -162,7 +162,7 @@ fn read_live(host: &HostRoot, batch: &mut [Candidate<'_>], budget: Duration) {
     for (candidate, answer) in batch.iter_mut().zip(answers) {
         let path = candidate.path();
         let noted = note_answer(host, &path, parse_answer(answer));
-        fill(host, candidate.process, &absolute(&path), noted);
+        fill(host, candidate.process, &absolute_path(&path), noted);
     }
 }
 
@@ -214,11 +214,11 @@ fn fill(host: &HostRoot, process: &mut Process, path: &str, answer: Answered) {
     process.smaps = outcome(&answer);
     match answer {
         Ok(bytes) => parse(host, process, &Text::new(path, bytes)),
-        Err(refusal) => mark(process, &refusal, &Source::file(path)),
+        Err(refusal) => set_refusal(process, &refusal, &Source::file(path)),
     }
 }
 
-fn mark(process: &mut Process, refusal: &Refusal, source: &Source) {
+fn set_refusal(process: &mut Process, refusal: &Refusal, source: &Source) {
     let Process { proportional, swap_proportional, anon_huge, shmem_huge, file_huge, .. } = process;
     for field in [proportional, swap_proportional, anon_huge, shmem_huge, file_huge] {
         *field = refusal.clone().reading(source.clone());
@@ -227,7 +227,7 @@ fn mark(process: &mut Process, refusal: &Refusal, source: &Source) {
 
 /// Parses smaps_rollup. The first line contains an address range; all others are sizes.
 fn parse(host: &HostRoot, process: &mut Process, text: &Text) {
-    mark(process, &absent(NO_LINE), &text.source());
+    set_refusal(process, &absent(NO_LINE), &text.source());
     for line in text.lines() {
         let Some((key, rest)) = line.split_once(b':') else { continue };
         let field = match key {
@@ -379,11 +379,11 @@ mod tests {
     #[test]
     fn what_the_helper_read_is_remembered_and_replays() {
         let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-        let live = HostRoot::live().unwrap().remembering();
+        let live = HostRoot::live().unwrap().start_remembering();
         let pids = [own, u32::MAX];
         let then = outcomes(&live, Duration::from_secs(5), &pids);
         assert_eq!(then, [SmapsOutcome::Read, SmapsOutcome::Gone]);
-        let replay = HostRoot::memory(live.remembered());
+        let replay = HostRoot::memory(live.into_remembered_files());
         assert_eq!(outcomes(&replay, Duration::from_secs(5), &pids), then);
     }
 

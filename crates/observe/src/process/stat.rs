@@ -12,8 +12,8 @@
 
 use pagewise_model::{Bytes, Millis, Name, Pages, Process, Reading, Source};
 
-use pagewise_hostfs::text::{number, unescaped_name, words};
-use pagewise_hostfs::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::text::{number, unescape_name, words};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute_path};
 
 /// Milliseconds per clock tick: `USER_HZ` is 100 on every architecture that this program supports.
 const TICK: u64 = 10;
@@ -30,7 +30,7 @@ const START_TIME: usize = 22 - 3;
 /// Fills in start time, CPU time and major faults of the process.
 pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
     let path = format!("proc/{}/stat", process.pid);
-    let source = || Source::file(absolute(&path));
+    let source = || Source::file(absolute_path(&path));
     match host.bytes(&path) {
         Err(refusal) => {
             process.start_time = refusal.clone().reading(source());
@@ -40,7 +40,7 @@ pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
         Ok(line) => match StatLine::parse(&line) {
             None => {
                 let why = "a process's name in parentheses and its counters";
-                process.start_time = host.garbled(source(), why, line.trim_ascii());
+                process.start_time = host.report_garbled(source(), why, line.trim_ascii());
             }
             Some(times) => {
                 process.start_time = Reading::found(times.start, source());
@@ -68,7 +68,7 @@ pub(crate) struct StatLine {
 pub(super) fn name(line: &[u8]) -> Option<Name> {
     let start = line.iter().position(|&byte| byte == b'(')? + 1;
     let end = line.iter().rposition(|&byte| byte == b')')?;
-    Some(Name::from_bytes(&unescaped_name(line.get(start..end)?)))
+    Some(Name::from_bytes(&unescape_name(line.get(start..end)?)))
 }
 
 impl StatLine {
@@ -114,7 +114,7 @@ fn is_wanted(at: usize) -> bool {
 pub(super) fn read_sizes(host: &HostRoot, pid: u32, page: Bytes) -> Option<(Process, Bytes)> {
     let path = format!("proc/{pid}/statm");
     let line = host.bytes(&path).ok()?;
-    let source = Source::file(absolute(&path));
+    let source = Source::file(absolute_path(&path));
     let Some([size, ..]) = three_pages(&line) else {
         host.problem(&source, "numbers of pages", line.trim_ascii());
         return None;

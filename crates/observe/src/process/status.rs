@@ -11,9 +11,9 @@
 use pagewise_model::{Bytes, Name, Process, Reading, Source};
 
 use pagewise_hostfs::text::{
-    Line, NO_LINE, Text, flag, kib, number, three_parts, unescaped_name, words,
+    Line, NO_LINE, Text, flag, kib, number, split_three, unescape_name, words,
 };
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute_path};
 
 /// The kind of task behind a process id.
 #[derive(Debug)]
@@ -43,9 +43,10 @@ pub(super) fn read_sizes(host: &HostRoot, pid: u32) -> Task {
     match host.text(&path) {
         Ok(text) => parse(host, pid, &text).task(host, &text),
         Err(Refusal::Absent(_)) => Task::Ended,
-        Err(denied) => {
-            Task::Process(Box::new(blank(pid, &denied, &Source::file(absolute(&path)))), None)
-        }
+        Err(denied) => Task::Process(
+            Box::new(blank_process(pid, &denied, &Source::file(absolute_path(&path)))),
+            None,
+        ),
     }
 }
 
@@ -84,7 +85,7 @@ impl Found {
 }
 
 /// A process in which every field has the same refusal.
-fn blank(pid: u32, refusal: &Refusal, source: &Source) -> Process {
+fn blank_process(pid: u32, refusal: &Refusal, source: &Source) -> Process {
     let mut process = Process { pid, ..Process::default() };
     for field in sizes(&mut process) {
         *field.1 = refusal.clone().reading(source.clone());
@@ -110,7 +111,7 @@ fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 9] {
 }
 
 fn parse(host: &HostRoot, pid: u32, text: &Text) -> Found {
-    let process = blank(pid, &Refusal::Absent(NO_LINE.into()), &text.source());
+    let process = blank_process(pid, &Refusal::Absent(NO_LINE.into()), &text.source());
     let mut found = Found { process, ..Found::default() };
     text.lines().for_each(|line| take(host, &mut found, &line));
     found
@@ -149,7 +150,7 @@ fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
 /// The process's name in the line `Name:`. A name may begin or end with white space: it starts
 /// after one tab and is not trimmed.
 fn name(line: &Line<'_>) -> Name {
-    Name::from_bytes(&unescaped_name(line.bytes.get(b"Name:\t".len()..).unwrap_or_default()))
+    Name::from_bytes(&unescape_name(line.bytes.get(b"Name:\t".len()..).unwrap_or_default()))
 }
 
 fn owner(host: &HostRoot, line: &Line<'_>, rest: &[u8]) -> Reading<u32> {
@@ -164,12 +165,12 @@ fn cgroup(host: &HostRoot, pid: u32) -> Reading<Name> {
     let path = format!("proc/{pid}/cgroup");
     let text = match host.text(&path) {
         Ok(text) => text,
-        Err(refusal) => return refusal.reading(Source::file(absolute(&path))),
+        Err(refusal) => return refusal.reading(Source::file(absolute_path(&path))),
     };
     let mut unified = None;
     for line in text.lines() {
-        let Some([hierarchy, controllers, path]) = three_parts(line.bytes) else {
-            return host.garbled(line.source(), "hierarchy:controllers:path", line.bytes);
+        let Some([hierarchy, controllers, path]) = split_three(line.bytes) else {
+            return host.report_garbled(line.source(), "hierarchy:controllers:path", line.bytes);
         };
         let here = || Reading::found(Name::from_bytes(path), line.source());
         if controllers.split(|&byte| byte == b',').any(|one| one == b"memory") {

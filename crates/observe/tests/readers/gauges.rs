@@ -42,8 +42,8 @@ fn files_of_the_kernel_are_read() {
         ("sys/module/zswap/parameters/enabled", "Y\n"),
     ]);
     let gauges = HostGauges(&host);
-    assert_eq!(gauges.most_used_by_zram(3), Some(Bytes::new(25_341_952)));
-    assert_eq!(gauges.most_used_by_zram(4), None);
+    assert_eq!(gauges.zram_peak(3), Some(Bytes::new(25_341_952)));
+    assert_eq!(gauges.zram_peak(4), None);
     let pool = |taken, original| {
         Some(PoolUse { taken: Bytes::new(taken), original: Bytes::new(original) })
     };

@@ -225,9 +225,9 @@ fn an_excerpt_says_what_the_files_said() {
         file("dev/kmsg", "6,900,390000000,-;x\n"),
         file(FILE, file_of(&entries)),
     ]);
-    let files = files.remembering();
+    let files = files.start_remembering();
     let original = read(&files, &taken());
-    let remembered = files.remembered();
+    let remembered = files.into_remembered_files();
     assert!(!remembered.contains_key(FILE), "files of journald are not recorded");
     let replay = read(&HostRoot::memory(remembered), &taken());
     assert_eq!(original.program_messages.get(), Some(0));
@@ -252,9 +252,10 @@ fn an_excerpt_with_other_names_has_the_same_numbers() {
             "b007".to_owned()
         }
     }
-    let files = HostRoot::memory([file(FILE, file_of(&report(EARLIER, 3_000)))]).remembering();
+    let files =
+        HostRoot::memory([file(FILE, file_of(&report(EARLIER, 3_000)))]).start_remembering();
     let before = read(&files, &taken());
-    let remembered = files.remembered();
+    let remembered = files.into_remembered_files();
     let Some(Entry::File(kept)) = remembered.get(PATH) else { panic!("{remembered:?}") };
     let text = String::from_utf8(renamed_journal(kept, &mut Others)).unwrap();
     assert!(

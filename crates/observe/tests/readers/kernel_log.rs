@@ -259,14 +259,14 @@ fn tasks_that_did_not_run_are_found_and_recorded() {
         let lines = LINES.iter().zip(7..);
         lines.map(|(text, at)| format!("{priority},{at},{at}000000,-;{text}\n")).collect()
     };
-    let files = HostRoot::memory([file("dev/kmsg", written(3) + &written(11))]).remembering();
+    let files = HostRoot::memory([file("dev/kmsg", written(3) + &written(11))]).start_remembering();
     let log = read(&files, &Taken::default());
     let [task] = &log.hung_tasks[..] else { panic!("{:#?}", log.hung_tasks) };
     assert_eq!((task.name.as_str(), task.pid, task.seconds), ("postgres", 310, 120));
     assert_eq!((task.boot_seconds, task.source.to_string().as_str()), (7.0, "/dev/kmsg:7"));
     let stack: Vec<&str> = task.stack.iter().map(Name::as_str).collect();
     assert_eq!(stack, ["__schedule", "try_to_free_pages"]);
-    let recorded = files.remembered();
+    let recorded = files.into_remembered_files();
     assert!(!format!("{recorded:?}").contains("Tainted"), "{recorded:?}");
     let replay = read(&HostRoot::memory(recorded), &Taken::default());
     assert_eq!(replay.hung_tasks, log.hung_tasks);

@@ -150,9 +150,9 @@ fn a_recording_never_claims_that_there_was_no_kill() {
         let bytes =
             journal(&Variant { buckets: 64, ..Variant::default() }, &[message(1, OOMD, text)]);
         let host = HostRoot::memory([file("dev/kmsg", "6,0,0,-;x\n"), file(FILE, bytes)]);
-        let host = host.remembering();
+        let host = host.start_remembering();
         let original = read(&host, &Taken::default());
-        let tape = host.remembered();
+        let tape = host.into_remembered_files();
         assert!(!format!("{tape:?}").contains("editor"), "{tape:?}");
         (original, read(&HostRoot::memory(tape), &Taken::default()))
     };

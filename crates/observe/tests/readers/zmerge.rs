@@ -127,9 +127,9 @@ fn nothing_looked_for_has_no_share() {
 
 #[test]
 fn what_acts_when_it_is_written_is_never_read() {
-    let host = HostRoot::memory(files()).remembering();
+    let host = HostRoot::memory(files()).start_remembering();
     assert_eq!(glance(&host).zmerge.len(), 1);
-    let asked = host.remembered();
+    let asked = host.into_remembered_files();
     for acting in ["reset", "compact", "mem_limit", "mem_used_max", "algorithm_params", "hot_add"] {
         assert!(!asked.keys().any(|path| path.ends_with(acting)), "{acting}");
     }

@@ -230,10 +230,10 @@ fn a_recording_of_the_mark_holds_no_content_and_replays() {
     {
         let mut files = device_files();
         files.push(file("dev/zram1", content));
-        let live = HostRoot::memory(files).remembering();
+        let live = HostRoot::memory(files).start_remembering();
         let first = glance(&live).zram.remove(0).used_as;
         assert_eq!(first.value(), Some(&expected));
-        let stored = live.remembered();
+        let stored = live.into_remembered_files();
         let Some(Entry::File(bytes)) = stored.get("dev/zram1") else { panic!("not stored") };
         assert!(!bytes.contains(&b'x'));
         assert_eq!(only(stored.into_iter().collect()).0.used_as, first);

@@ -58,9 +58,9 @@ impl EntryReader {
         let begins_entry = self.is_indented && !raw.starts_with(b" ") && self.text.is_some();
         match line.first() {
             _ if begins_entry => self.end(),
-            Some(b'{') if line.len() > 1 => json(line),
-            Some(b'"') => self.dmesg(line),
-            Some(b'_' | b'M' | b'P' | b'S') => self.field(line, raw.starts_with(b" ")),
+            Some(b'{') if line.len() > 1 => parse_json(line),
+            Some(b'"') => self.take_dmesg_line(line),
+            Some(b'_' | b'M' | b'P' | b'S') => self.take_field(line, raw.starts_with(b" ")),
             None => self.end(),
             _ if self.is_indented && self.is_in_text => self.continue_text(line),
             _ => Entry::No,
@@ -98,7 +98,7 @@ impl EntryReader {
     }
 
     /// Parses a line of `dmesg --json`, which prints one value per line: `"time": 601.273226,` or `"msg": "…"`.
-    fn dmesg(&mut self, line: &[u8]) -> Entry {
+    fn take_dmesg_line(&mut self, line: &[u8]) -> Entry {
         let line = line.strip_suffix(b",").unwrap_or(line);
         let Some(value) = |name: &[u8]| -> Option<&[u8]> {
             let rest = line.strip_prefix(name)?.trim_ascii_start();
@@ -123,11 +123,11 @@ impl EntryReader {
         )]
         let micros = self.seconds.take().map(|seconds| (seconds * 1e6) as u64);
         let about = About { micros, is_kernel: Some(true), ..About::default() };
-        Entry::Message("JSON of dmesg", messages(text.as_bytes(), &about))
+        Entry::Message("JSON of dmesg", split_messages(text.as_bytes(), &about))
     }
 
     /// Parses a field of journald, `NAME=VALUE`.
-    fn field(&mut self, line: &[u8], is_indented: bool) -> Entry {
+    fn take_field(&mut self, line: &[u8], is_indented: bool) -> Entry {
         if line == b"MESSAGE" && !is_indented {
             self.is_indented = false;
             self.binary = Some(Vec::new());
@@ -156,7 +156,7 @@ impl EntryReader {
                 self.is_indented = is_indented;
             }
             _ if !is_name(name) => return Entry::No,
-            _ => set(&mut self.fields, name, value),
+            _ => keep_field(&mut self.fields, name, value),
         }
         Entry::Part
     }
@@ -165,14 +165,14 @@ impl EntryReader {
     pub(super) fn end(&mut self) -> Entry {
         let about = std::mem::take(&mut self.fields);
         match self.text.take() {
-            Some(text) => Entry::Message("fields of journald", messages(&text, &about)),
+            Some(text) => Entry::Message("fields of journald", split_messages(&text, &about)),
             None => Entry::No,
         }
     }
 }
 
 /// Keeps a field of journald that describes the message.
-fn set(about: &mut About, name: &[u8], value: &[u8]) {
+fn keep_field(about: &mut About, name: &[u8], value: &[u8]) {
     match name {
         b"_TRANSPORT" => about.is_kernel = Some(value == b"kernel"),
         b"_HOSTNAME" => about.machine = Some(value.to_vec()),
@@ -188,7 +188,7 @@ pub(super) fn wall_clock(micros: u64) -> Name {
 }
 
 /// Parses a JSON object in a line of its own, as in `journalctl -o json` or in a container's log.
-fn json(line: &[u8]) -> Entry {
+fn parse_json(line: &[u8]) -> Entry {
     let Ok(Value::Object(object)) = serde_json::from_slice::<Value>(line) else {
         return Entry::No;
     };
@@ -196,7 +196,10 @@ fn json(line: &[u8]) -> Entry {
     if let Some(text) = word("log") {
         let time = word("time").map(Name::from);
         let about = About { time, ..About::default() };
-        return Entry::Message("JSON of a container's log", messages(text.as_bytes(), &about));
+        return Entry::Message(
+            "JSON of a container's log",
+            split_messages(text.as_bytes(), &about),
+        );
     }
     let text = match object.get("MESSAGE") {
         Some(Value::String(text)) => text.as_bytes().to_vec(),
@@ -210,15 +213,15 @@ fn json(line: &[u8]) -> Entry {
     let mut about = About::default();
     for name in ["_TRANSPORT", "_HOSTNAME", "_SOURCE_MONOTONIC_TIMESTAMP", "__REALTIME_TIMESTAMP"] {
         if let Some(value) = word(name) {
-            set(&mut about, name.as_bytes(), value.as_bytes());
+            keep_field(&mut about, name.as_bytes(), value.as_bytes());
         }
     }
-    Entry::Message("JSON of journalctl", messages(&text, &about))
+    Entry::Message("JSON of journalctl", split_messages(&text, &about))
 }
 
 /// A message for each line of a text; those of `Mem-Info` and `memory.stat` stay together, because
 /// they are indented or have no prefix.
-pub(super) fn messages(text: &[u8], about: &About) -> Vec<Message> {
+pub(super) fn split_messages(text: &[u8], about: &About) -> Vec<Message> {
     let text = text.trim_ascii_end();
     let is_one = text.starts_with(b"active_anon:") || !text.starts_with(b"[");
     if is_one {

@@ -29,8 +29,8 @@ pub(crate) struct HungTasks {
 }
 
 impl HungTasks {
-    /// Whether a stack may go on, so that each message matters.
-    pub(crate) fn goes_on(&self) -> bool {
+    /// Whether further lines of a stack may follow, so that each message has to be parsed.
+    pub(crate) fn is_in_stack(&self) -> bool {
         self.since.is_some()
     }
 
@@ -56,7 +56,7 @@ impl HungTasks {
         *since += 1;
         let Some(task) = self.found.last_mut() else { return };
         for line in text.split(|byte| *byte == b'\n') {
-            let function = function(line);
+            let function = parse_function(line);
             if let Some(function) = function.filter(|_| task.stack.len() < FUNCTIONS) {
                 task.stack.push(Name::from_bytes(function));
             }
@@ -73,7 +73,7 @@ impl HungTasks {
         text: &[u8],
         rename: &mut dyn FnMut(&[u8]) -> Vec<u8>,
     ) -> Option<Vec<u8>> {
-        let (before, was_open) = (self.found.len(), self.goes_on());
+        let (before, was_open) = (self.found.len(), self.is_in_stack());
         let functions = self.found.last().map_or(0, |task| task.stack.len());
         self.take(text, |task| task);
         let task = self.found.last()?;
@@ -117,7 +117,7 @@ fn parse(text: &[u8]) -> Option<HungTask> {
 
 /// The name of the function in a line of a stack. A line with `?` is an old value on the stack and not a caller:
 /// the result is `None`.
-fn function(line: &[u8]) -> Option<&[u8]> {
+fn parse_function(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let line = match line.strip_prefix(b"[<") {
         // before Linux 4.10 the address stands before the name
@@ -225,6 +225,6 @@ mod tests {
         ] {
             assert!(taken(&[message]).is_empty(), "{message}");
         }
-        assert!(function(b"a b+0x1/0x2").is_none() && function(b"+0x1/0x2").is_none());
+        assert!(parse_function(b"a b+0x1/0x2").is_none() && parse_function(b"+0x1/0x2").is_none());
     }
 }

@@ -13,7 +13,7 @@ use pagewise_hostfs::{HostRoot, Pieces, ReadHost, Refusal};
 use pagewise_journald::{self as format, Budget, JournalFile, KernelMessage};
 use pagewise_model::{KernelLog, LogText, Source};
 
-use super::entry::{About, messages, wall_clock};
+use super::entry::{About, split_messages, wall_clock};
 use super::program_messages::ProgramMessages;
 use super::{Front, Head, Record};
 use crate::journald::OpenFile;
@@ -93,7 +93,7 @@ impl Front {
             machine: None,
             is_kernel: Some(true),
         };
-        for message in messages(&message.text, &about) {
+        for message in split_messages(&message.text, &about) {
             self.take_message(&super::clean(&message.text), usize::MAX, Some(&message.about));
         }
     }

@@ -39,7 +39,7 @@ pub(crate) struct Killers {
 impl Killers {
     /// Keeps a kill by a program; false if the message is none.
     pub(crate) fn take(&mut self, text: &[u8], place: &Place) -> bool {
-        if let Some(victim) = nohang_victim(text) {
+        if let Some(victim) = parse_nohang_victim(text) {
             self.nohang_victim = Some(victim);
             return false;
         }
@@ -81,12 +81,12 @@ impl Killers {
     /// Returns what was found. systemd's messages about kills by systemd-oomd are left out if there are messages of
     /// systemd-oomd itself.
     pub(crate) fn finish(self) -> (Vec<UserKill>, Vec<UnitKill>) {
-        (without_repeated(self.kills), self.units)
+        (drop_repeated(self.kills), self.units)
     }
 }
 
 /// The kills without systemd's messages about units, if the killer's own messages are there.
-fn without_repeated(mut kills: Vec<UserKill>) -> Vec<UserKill> {
+fn drop_repeated(mut kills: Vec<UserKill>) -> Vec<UserKill> {
     let own: Vec<UserKill> = kills.iter().filter(|kill| !kill.is_by_unit).cloned().collect();
     let is_named =
         |unit: &str| own.iter().any(|kill| kill.victim.as_str().rsplit('/').next() == Some(unit));
@@ -111,18 +111,18 @@ fn parse_unit(text: &[u8]) -> Option<UnitKill> {
 
 /// The kill of which a message reports, without its time and place.
 fn parse(text: &[u8]) -> Option<UserKill> {
-    oomd(text)
-        .or_else(|| systemd(text))
-        .or_else(|| earlyoom(text))
-        .or_else(|| lmkd(text))
-        .or_else(|| kubelet(text))
-        .or_else(|| nohang(text))
-        .or_else(|| docker(text))
+    parse_oomd(text)
+        .or_else(|| parse_systemd(text))
+        .or_else(|| parse_earlyoom(text))
+        .or_else(|| parse_lmkd(text))
+        .or_else(|| parse_kubelet(text))
+        .or_else(|| parse_nohang(text))
+        .or_else(|| parse_docker(text))
 }
 
 /// Parses the line in which nohang names the victim, some lines before it sends a signal: `PID: 77, name: indexer,
 /// state: S, EUID: 1000, …`.
-fn nohang_victim(text: &[u8]) -> Option<(u32, Name)> {
+fn parse_nohang_victim(text: &[u8]) -> Option<(u32, Name)> {
     let rest = text.trim_ascii().strip_prefix(b"PID:")?;
     let (pid, rest) = split(rest, ", name: ")?;
     let (name, _) = split(rest, ", state: ")?;
@@ -130,7 +130,7 @@ fn nohang_victim(text: &[u8]) -> Option<(u32, Name)> {
 }
 
 /// Parses nohang's line `Sending SIGTERM to the victim`. The victim is in an earlier line.
-fn nohang(text: &[u8]) -> Option<UserKill> {
+fn parse_nohang(text: &[u8]) -> Option<UserKill> {
     let rest = text.trim_ascii().strip_prefix(b"Sending SIG")?;
     let signal = rest.strip_suffix(b" to the victim")?;
     let reason = [b"SIG", signal].concat();
@@ -139,7 +139,7 @@ fn nohang(text: &[u8]) -> Option<UserKill> {
 
 /// Parses `container oom 4c01db0b339c… (image=redis, name=cache)` of `docker events`. An exit code of 137 is not
 /// counted, because any SIGKILL causes it.
-fn docker(text: &[u8]) -> Option<UserKill> {
+fn parse_docker(text: &[u8]) -> Option<UserKill> {
     let (before, rest) = split(text, "container oom ")?;
     let is_start =
         before.is_empty() || before.ends_with(b" ") && !before.trim_ascii().contains(&b' ');
@@ -170,7 +170,7 @@ fn split<'a>(text: &'a [u8], words: &str) -> Option<(&'a [u8], &'a [u8])> {
 
 /// Parses `Killed PATH due to memory pressure for PATH being 51.07% > 50.00% for > 20s with reclaim activity`, or
 /// `… due to memory used (U) / total (T) and swap used (U) / total (T) being more than 90.00%`.
-fn oomd(text: &[u8]) -> Option<UserKill> {
+fn parse_oomd(text: &[u8]) -> Option<UserKill> {
     let rest = text.strip_prefix(b"Killed ")?;
     let (path, reason) = split(rest, " due to ")?;
     (path.starts_with(b"/") && reason.starts_with(b"memory ")).then_some(())?;
@@ -178,7 +178,7 @@ fn oomd(text: &[u8]) -> Option<UserKill> {
 }
 
 /// Parses `UNIT: systemd-oomd killed 12 process(es) in this unit.`
-fn systemd(text: &[u8]) -> Option<UserKill> {
+fn parse_systemd(text: &[u8]) -> Option<UserKill> {
     let (unit, rest) = split(text, ": systemd-oomd killed ")?;
     let (count, _) = split(rest, " process(es) in this unit")?;
     number::<u64>(count)?;
@@ -189,7 +189,7 @@ fn systemd(text: &[u8]) -> Option<UserKill> {
 }
 
 /// Parses `sending SIGTERM to process 9999 uid 1000 "Web Content": badness 900, VmRSS 3000 MiB`
-fn earlyoom(text: &[u8]) -> Option<UserKill> {
+fn parse_earlyoom(text: &[u8]) -> Option<UserKill> {
     let (_, rest) = split(text, "sending SIG").filter(|(before, _)| before.is_empty())?;
     let (signal, rest) = split(rest, " to process ")?;
     let (pid, rest) = split(rest, " ")?;
@@ -207,7 +207,7 @@ fn after_quote(text: &[u8]) -> &[u8] {
 }
 
 /// Parses `Kill 'com.example' (1234), uid 10123, oom_score_adj 900 to free 12345kB rss, …; reason: …`
-fn lmkd(text: &[u8]) -> Option<UserKill> {
+fn parse_lmkd(text: &[u8]) -> Option<UserKill> {
     let rest = text.strip_prefix(b"Kill '")?;
     let (name, rest) = split(rest, "' (")?;
     let (pid, rest) = split(rest, "), uid ")?;
@@ -218,7 +218,7 @@ fn lmkd(text: &[u8]) -> Option<UserKill> {
 }
 
 /// Parses `Eviction manager: pod NAME is evicted successfully`
-fn kubelet(text: &[u8]) -> Option<UserKill> {
+fn parse_kubelet(text: &[u8]) -> Option<UserKill> {
     let (_, rest) = split(text, "Eviction manager: pod ")?;
     let rest = rest.strip_prefix(b"\"").unwrap_or(rest);
     let (pod, _) = split(rest, " is evicted successfully").or_else(|| {
@@ -294,7 +294,7 @@ mod tests {
     fn nohang_names_its_victim_in_a_line_of_its_own() {
         let line =
             b"  PID:       77, name: indexer, state: S, EUID: 1000, SID: 5 (bash), lifetime: 9";
-        assert_eq!(nohang_victim(line), Some((77, Name::from("indexer"))));
-        assert_eq!(nohang_victim(b"PID: 77"), None);
+        assert_eq!(parse_nohang_victim(line), Some((77, Name::from("indexer"))));
+        assert_eq!(parse_nohang_victim(b"PID: 77"), None);
     }
 }

@@ -55,14 +55,14 @@ pub fn read_text(text: impl BufRead, shown: &str) -> std::io::Result<(KernelLog,
         match read_line(&mut text, &mut line) {
             Ok(true) => {
                 front.lines += 1;
-                front.take_line(without_marks(&mut line));
+                front.take_line(strip_marks(&mut line));
             }
             Ok(false) => break,
             Err(error) if error.kind() == packed::TOO_MUCH => {
                 // the part of a line that was read before the budget was exceeded
                 if !line.is_empty() {
                     front.lines += 1;
-                    front.take_line(without_marks(&mut line));
+                    front.take_line(strip_marks(&mut line));
                 }
                 return Ok(front.finish(true));
             }
@@ -90,7 +90,7 @@ fn read_line(text: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<boo
 
 /// The line without a byte order mark and without NUL bytes. Of a text in UTF-16 this leaves the ASCII characters,
 /// and the kernel's messages need no others.
-fn without_marks(line: &mut Vec<u8>) -> &[u8] {
+fn strip_marks(line: &mut Vec<u8>) -> &[u8] {
     // a value of `journalctl -o export` begins with a length in eight bytes
     let zeros = memchr::memchr_iter(0, line).count();
     if zeros * 3 >= line.len() && zeros > 0 {
@@ -206,8 +206,8 @@ impl Front {
     /// Whether a message may be a part of a report, or continues a message that may be.
     fn may_matter(&self, text: &[u8]) -> bool {
         let goes_on = self.pending.is_some()
-            || self.hung.goes_on()
-            || self.machines.values().any(|machine| machine.reports.goes_on());
+            || self.hung.is_in_stack()
+            || self.machines.values().any(|machine| machine.reports.has_open_report());
         goes_on || is_of_interest(text)
     }
 
@@ -233,10 +233,10 @@ impl Front {
         for kind in &peeled.kinds {
             self.name_kind(kind.name());
         }
-        self.pending = Some(self.pend(&peeled, is_prefixed, length, about));
+        self.pending = Some(self.set_pending(&peeled, is_prefixed, length, about));
     }
 
-    fn pend(
+    fn set_pending(
         &self,
         peeled: &Peeled<'_>,
         has_prefix: bool,
@@ -272,7 +272,7 @@ impl Front {
     fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let text = pending.record.text.as_slice();
-        let place = self.place(&pending);
+        let place = self.place_of(&pending);
         if pending.is_kernel != Some(true) && self.killers.take(text, &place) {
             return;
         }
@@ -284,7 +284,7 @@ impl Front {
             return;
         }
         if pending.is_kernel == Some(false) {
-            self.by_programs += u64::from(Reports::speaks_of_kill(text));
+            self.by_programs += u64::from(Reports::has_words_of_kill(text));
             return;
         }
         self.by_kernel += u64::from(pending.is_kernel == Some(true));
@@ -330,7 +330,7 @@ impl Front {
         self.first_sign.get_or_insert_with(|| Source::line(self.shown.as_str(), line));
     }
 
-    fn place(&self, pending: &Pending) -> Place {
+    fn place_of(&self, pending: &Pending) -> Place {
         let line = u32::try_from(pending.record.head.sequence).unwrap_or(0);
         Place {
             source: Source::line(self.shown.as_str(), line),
@@ -488,7 +488,9 @@ fn is_of_interest(text: &[u8]) -> bool {
 fn is_continuation(peeled: &Peeled<'_>, pending: &Pending) -> bool {
     let begins = |begin: &[u8]| pending.record.text.starts_with(begin);
     let is_indented = peeled.text.first().is_some_and(u8::is_ascii_whitespace);
-    begins(b"active_anon:") && (is_indented || is_values(peeled.text)) && has_colons(peeled.text)
+    begins(b"active_anon:")
+        && (is_indented || is_values(peeled.text))
+        && has_only_names(peeled.text)
 }
 
 /// Whether a text is `NAME:VALUE …` or `NAME VALUE` alone, as in `Mem-Info` and `memory.stat`.
@@ -506,7 +508,7 @@ fn is_values(text: &[u8]) -> bool {
     }
 }
 
-fn has_colons(text: &[u8]) -> bool {
+fn has_only_names(text: &[u8]) -> bool {
     text.trim_ascii()
         .split(|&byte| byte == b' ')
         .all(|word| word.contains(&b':') || word.is_empty())
@@ -519,7 +521,8 @@ fn clean(raw: &[u8]) -> Vec<u8> {
     while let Some(at) = memchr::memchr2(0x1b, b'&', rest) {
         text.extend_from_slice(&rest[..at]);
         let special = &rest[at..];
-        let (plain, size) = if special[0] == 0x1b { colour(special) } else { entity(special) };
+        let (plain, size) =
+            if special[0] == 0x1b { replace_escape(special) } else { replace_entity(special) };
         text.extend_from_slice(plain);
         rest = &special[size..];
     }
@@ -528,7 +531,7 @@ fn clean(raw: &[u8]) -> Vec<u8> {
 }
 
 /// The replacement of an escape sequence, which is empty, and the length of the sequence.
-fn colour(text: &[u8]) -> (&[u8], usize) {
+fn replace_escape(text: &[u8]) -> (&[u8], usize) {
     const LONGEST: usize = 16;
     if text.get(1) != Some(&b'[') {
         return (b"", 1);
@@ -537,7 +540,7 @@ fn colour(text: &[u8]) -> (&[u8], usize) {
     (b"", end.map_or(1, |at| at + 3))
 }
 
-fn entity(text: &[u8]) -> (&[u8], usize) {
+fn replace_entity(text: &[u8]) -> (&[u8], usize) {
     const KNOWN: [(&[u8], &[u8]); 6] = [
         (b"&gt;", b">"),
         (b"&lt;", b"<"),

@@ -67,19 +67,19 @@ pub(super) fn peel(line: &[u8]) -> Peeled<'_> {
     const LAYERS: usize = 8;
     let mut peeled = Peeled { text: line, ..Peeled::default() };
     for _ in 0..LAYERS {
-        let layer = quote(&mut peeled)
-            .or_else(|| grep(&mut peeled))
-            .or_else(|| kmsg(&mut peeled))
-            .or_else(|| level(&mut peeled))
-            .or_else(|| facility(&mut peeled))
-            .or_else(|| brackets(&mut peeled))
-            .or_else(|| rfc5424(&mut peeled))
-            .or_else(|| logread(&mut peeled))
-            .or_else(|| iso(&mut peeled))
-            .or_else(|| syslog(&mut peeled))
-            .or_else(|| weekday(&mut peeled))
-            .or_else(|| unix_time(&mut peeled))
-            .or_else(|| logcat(&mut peeled));
+        let layer = remove_quote(&mut peeled)
+            .or_else(|| remove_grep(&mut peeled))
+            .or_else(|| remove_kmsg(&mut peeled))
+            .or_else(|| remove_level(&mut peeled))
+            .or_else(|| remove_facility(&mut peeled))
+            .or_else(|| remove_brackets(&mut peeled))
+            .or_else(|| remove_rfc5424(&mut peeled))
+            .or_else(|| remove_logread(&mut peeled))
+            .or_else(|| remove_iso_time(&mut peeled))
+            .or_else(|| remove_syslog(&mut peeled))
+            .or_else(|| remove_weekday(&mut peeled))
+            .or_else(|| remove_unix_time(&mut peeled))
+            .or_else(|| remove_logcat(&mut peeled));
         let Some(kind) = layer else { break };
         if !peeled.kinds.contains(&kind) {
             peeled.kinds.push(kind);
@@ -92,12 +92,12 @@ pub(super) fn peel(line: &[u8]) -> Peeled<'_> {
     peeled
 }
 
-fn digits(text: &[u8], count: usize) -> bool {
+fn has_digits(text: &[u8], count: usize) -> bool {
     text.len() >= count && text[..count].iter().all(u8::is_ascii_digit)
 }
 
 /// The part of `text` before `rest`, which is the end of `text`; without blanks at its end.
-fn before<'a>(text: &'a [u8], rest: &[u8]) -> &'a [u8] {
+fn text_before<'a>(text: &'a [u8], rest: &[u8]) -> &'a [u8] {
     text[..text.len().saturating_sub(rest.len())].trim_ascii_end()
 }
 
@@ -108,7 +108,7 @@ fn first_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Removes the `> ` of a mail, also repeated, and blanks before a prefix.
-fn quote(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_quote(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let text = peeled.text;
     let begin = text.trim_ascii_start();
     let rest = begin.strip_prefix(b">").or_else(|| begin.strip_prefix(b"| "))?;
@@ -118,7 +118,7 @@ fn quote(peeled: &mut Peeled<'_>) -> Option<Kind> {
 
 /// Removes `kern.log:`, `/var/log/kern.log-12-` and `12:` of `grep -H`, `-n` and `-C`. No message
 /// of the kernel begins with a number and a colon, or with the path of a log.
-fn grep(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_grep(peeled: &mut Peeled<'_>) -> Option<Kind> {
     const LONGEST_PATH: usize = 200;
     let mut rest = peeled.text;
     let end = rest.iter().take(LONGEST_PATH).position(|&byte| matches!(byte, b':' | b' '))?;
@@ -141,7 +141,7 @@ fn grep(peeled: &mut Peeled<'_>) -> Option<Kind> {
 }
 
 /// Removes `1 2025-08-12T03:54:03.123456+02:00 host kernel - - - ` of RFC 5424, after its `<4>`.
-fn rfc5424(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_rfc5424(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let rest = peeled.text.strip_prefix(b"1 ")?;
     let (time, rest) = first_word(rest).filter(|(time, _)| is_iso_time(time))?;
     let (machine, rest) = first_word(rest)?;
@@ -160,14 +160,14 @@ fn rfc5424(peeled: &mut Peeled<'_>) -> Option<Kind> {
 }
 
 /// Removes `Tue Aug 12 03:54:03 2025 kern.err kernel: ` of OpenWrt's logread.
-fn logread(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_logread(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let text = peeled.text;
     let (_, rest) = first_word(text).filter(|(day, _)| day.len() == 3)?;
     let (_, rest) = first_word(rest).filter(|(month, _)| month.len() == 3)?;
-    let (_, rest) = first_word(rest).filter(|(day, _)| day.len() <= 2 && digits(day, 1))?;
+    let (_, rest) = first_word(rest).filter(|(day, _)| day.len() <= 2 && has_digits(day, 1))?;
     let (_, rest) = first_word(rest).filter(|(hour, _)| hour.len() == 8 && hour[2] == b':')?;
-    let (_, rest) = first_word(rest).filter(|(year, _)| year.len() == 4 && digits(year, 4))?;
-    let time = before(text, rest);
+    let (_, rest) = first_word(rest).filter(|(year, _)| year.len() == 4 && has_digits(year, 4))?;
+    let time = text_before(text, rest);
     let (priority, rest) = first_word(rest)?;
     let dot = memchr::memchr(b'.', priority).filter(|&dot| dot >= 4)?;
     let colon = memchr::memmem::find(rest, b": ").filter(|&at| at < 60)?;
@@ -183,7 +183,7 @@ fn is_kernel_tag(tag: &[u8]) -> bool {
 }
 
 /// Removes `4,12,601273226,-;` of `/dev/kmsg`. Escapes in the text stay.
-fn kmsg(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_kmsg(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let semicolon = memchr::memchr(b';', peeled.text).filter(|&at| at < 80)?;
     let (head, text) = (&peeled.text[..semicolon], &peeled.text[semicolon + 1..]);
     let mut fields = head.split(|&byte| byte == b',');
@@ -198,7 +198,7 @@ fn kmsg(peeled: &mut Peeled<'_>) -> Option<Kind> {
 }
 
 /// Removes `<4>`. If the number is below 8, the kernel wrote the message.
-fn level(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_level(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let rest = peeled.text.trim_ascii_start().strip_prefix(b"<")?;
     let end = memchr::memchr(b'>', rest).filter(|&at| at <= 4)?;
     let level: u32 = number(&rest[..end])?;
@@ -208,7 +208,7 @@ fn level(peeled: &mut Peeled<'_>) -> Option<Kind> {
 }
 
 /// Removes `kern  :err   : ` of `dmesg -x`, and `kern:    info: ` of Talos.
-fn facility(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_facility(peeled: &mut Peeled<'_>) -> Option<Kind> {
     const FACILITIES: [&str; 12] = [
         "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron",
         "authpriv", "local",
@@ -230,7 +230,7 @@ fn facility(peeled: &mut Peeled<'_>) -> Option<Kind> {
 
 /// Removes a pair of brackets with a time since boot, a difference of times, a time of day, or a
 /// caller.
-fn brackets(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_brackets(peeled: &mut Peeled<'_>) -> Option<Kind> {
     const LONGEST: usize = 48;
     let rest = peeled.text.trim_ascii_start().strip_prefix(b"[")?;
     let end = memchr::memchr(b']', rest).filter(|&at| at < LONGEST)?;
@@ -241,10 +241,11 @@ fn brackets(peeled: &mut Peeled<'_>) -> Option<Kind> {
         Some(at) => inside[..at].trim_ascii_end(),
         None => inside,
     };
-    let kind = if let Some(micros) = since_boot(moment) {
+    let kind = if let Some(micros) = parse_since_boot(moment) {
         peeled.micros = Some(micros);
         Kind::SinceBoot
-    } else if inside.starts_with(b"+") && since_boot(inside[1..].trim_ascii_start()).is_some() {
+    } else if inside.starts_with(b"+") && parse_since_boot(inside[1..].trim_ascii_start()).is_some()
+    {
         Kind::Delta
     } else if peeled.micros.is_some() && is_caller(inside) {
         peeled.caller = inside;
@@ -261,17 +262,17 @@ fn brackets(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let after = after.strip_prefix(b":").unwrap_or(after);
     peeled.text = after.strip_prefix(b" ").unwrap_or(after);
     // journalctl -o short-monotonic names the machine and the program after the time
-    if let Some((machine, text)) = named_kernel(peeled.text) {
+    if let Some((machine, text)) = parse_kernel_tag(peeled.text) {
         (peeled.machine, peeled.is_kernel, peeled.text) = (Some(machine), Some(true), text);
     }
     Some(kind)
 }
 
 /// Parses a time since boot, such as `601.273226` with six decimal places.
-fn since_boot(text: &[u8]) -> Option<u64> {
+fn parse_since_boot(text: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', text)?;
     let (seconds, micros) = (&text[..dot], &text[dot + 1..]);
-    (micros.len() == 6 && digits(micros, 6)).then_some(())?;
+    (micros.len() == 6 && has_digits(micros, 6)).then_some(())?;
     let (seconds, micros): (u64, u64) = (number(seconds)?, number(micros)?);
     seconds.checked_mul(1_000_000)?.checked_add(micros)
 }
@@ -286,7 +287,7 @@ fn is_caller(text: &[u8]) -> bool {
 /// Whether a text has a time such as `03:54`, as `dmesg -T` and `dmesg -H` print it in any
 /// language: `Di Aug 12 03:54:03 2025`, `Aug12 03:54`.
 fn is_time_of_day(text: &[u8]) -> bool {
-    text.windows(5).any(|five| digits(five, 2) && five[2] == b':' && digits(&five[3..], 2))
+    text.windows(5).any(|five| has_digits(five, 2) && five[2] == b':' && has_digits(&five[3..], 2))
         && text.iter().any(u8::is_ascii_alphabetic)
 }
 
@@ -294,32 +295,32 @@ fn is_time_of_day(text: &[u8]) -> bool {
 /// offset.
 fn is_iso_time(text: &[u8]) -> bool {
     text.len() >= 19
-        && digits(text, 4)
+        && has_digits(text, 4)
         && text[4] == b'-'
         && text[7] == b'-'
         && matches!(text[10], b'T' | b' ')
         && text[13] == b':'
-        && digits(&text[14..], 2)
+        && has_digits(&text[14..], 2)
 }
 
 /// Removes `2025-08-12T03:54:03.123456+02:00 host kernel: `, or the time with `stdout F ` of
 /// Kubernetes, or the time alone.
-fn iso(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_iso_time(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let (time, mut rest) = first_word(peeled.text)?;
     let mut end = time.len();
     // `2025-08-12 03:54:03 `
-    if time.len() == 10 && digits(time, 4) {
+    if time.len() == 10 && has_digits(time, 4) {
         let (hour, after) = first_word(rest)?;
         end = peeled.text.len() - rest.len() + hour.len();
         rest = after;
     }
     let time = peeled.text.get(..end).filter(|time| is_iso_time(time))?;
     peeled.time = Some(time);
-    if let Some(text) = container(rest) {
+    if let Some(text) = strip_container(rest) {
         peeled.text = text;
         return Some(Kind::Container);
     }
-    if let Some((machine, is_kernel, text)) = tagged(rest) {
+    if let Some((machine, is_kernel, text)) = parse_tagged(rest) {
         (peeled.machine, peeled.is_kernel, peeled.text) = (Some(machine), Some(is_kernel), text);
         return Some(Kind::Syslog);
     }
@@ -328,48 +329,48 @@ fn iso(peeled: &mut Peeled<'_>) -> Option<Kind> {
 }
 
 /// The message after `stdout F ` of a container's log.
-fn container(text: &[u8]) -> Option<&[u8]> {
+fn strip_container(text: &[u8]) -> Option<&[u8]> {
     let rest = text.strip_prefix(b"stdout ").or_else(|| text.strip_prefix(b"stderr "))?;
     rest.strip_prefix(b"F ").or_else(|| rest.strip_prefix(b"P "))
 }
 
 /// Removes `Aug 12 03:54:03 host kernel: `; the day has one digit or two.
-fn syslog(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_syslog(peeled: &mut Peeled<'_>) -> Option<Kind> {
     const MONTHS: [&[u8]; 12] = [
         b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",
         b"Dec",
     ];
     let text = peeled.text;
     let (_, rest) = first_word(text).filter(|(month, _)| MONTHS.contains(month))?;
-    let (_, rest) = first_word(rest).filter(|(day, _)| day.len() <= 2 && digits(day, 1))?;
+    let (_, rest) = first_word(rest).filter(|(day, _)| day.len() <= 2 && has_digits(day, 1))?;
     let (hour, rest) = first_word(rest)?;
-    (hour.len() >= 8 && digits(hour, 2) && hour[2] == b':').then_some(())?;
-    let (machine, is_kernel, message) = tagged(rest)?;
-    peeled.time = Some(before(text, rest));
+    (hour.len() >= 8 && has_digits(hour, 2) && hour[2] == b':').then_some(())?;
+    let (machine, is_kernel, message) = parse_tagged(rest)?;
+    peeled.time = Some(text_before(text, rest));
     (peeled.machine, peeled.is_kernel) = (Some(machine), Some(is_kernel));
     peeled.text = message;
     Some(Kind::Syslog)
 }
 
 /// Removes `Tue 2025-08-12 03:54:03 UTC host kernel: ` of `journalctl -o short-full`.
-fn weekday(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_weekday(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let text = peeled.text;
     let (_, rest) = first_word(text).filter(|(day, _)| day.len() <= 4)?;
-    let (_, rest) = first_word(rest).filter(|(date, _)| date.len() == 10 && digits(date, 4))?;
+    let (_, rest) = first_word(rest).filter(|(date, _)| date.len() == 10 && has_digits(date, 4))?;
     let (_, rest) = first_word(rest).filter(|(hour, _)| hour.len() >= 8 && hour[2] == b':')?;
     let (_, rest) = first_word(rest)?;
-    let (machine, is_kernel, message) = tagged(rest)?;
-    peeled.time = Some(before(text, rest));
+    let (machine, is_kernel, message) = parse_tagged(rest)?;
+    peeled.time = Some(text_before(text, rest));
     (peeled.machine, peeled.is_kernel) = (Some(machine), Some(is_kernel));
     peeled.text = message;
     Some(Kind::Syslog)
 }
 
 /// Removes `1754970843.123456 host kernel: ` of `journalctl -o short-unix`.
-fn unix_time(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_unix_time(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let (time, rest) = first_word(peeled.text)?;
-    since_boot(time).filter(|_| time.len() >= 16)?;
-    let (machine, is_kernel, message) = tagged(rest)?;
+    parse_since_boot(time).filter(|_| time.len() >= 16)?;
+    let (machine, is_kernel, message) = parse_tagged(rest)?;
     peeled.time = Some(time);
     (peeled.machine, peeled.is_kernel) = (Some(machine), Some(is_kernel));
     peeled.text = message;
@@ -377,10 +378,10 @@ fn unix_time(peeled: &mut Peeled<'_>) -> Option<Kind> {
 }
 
 /// Removes `08-12 03:54:03.123  0  0 W kernel  : ` and `W/kernel  (    0): ` of Android.
-fn logcat(peeled: &mut Peeled<'_>) -> Option<Kind> {
+fn remove_logcat(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let text = peeled.text;
     let (_, rest) = first_word(text).filter(|(day, _)| {
-        day.len() == 5 && digits(day, 2) && day[2] == b'-' && digits(&day[3..], 2)
+        day.len() == 5 && has_digits(day, 2) && day[2] == b'-' && has_digits(&day[3..], 2)
     })?;
     let (_, rest) = first_word(rest).filter(|(hour, _)| hour.len() >= 8 && hour[2] == b':')?;
     let colon = memchr::memmem::find(rest, b": ").filter(|&at| at < 60)?;
@@ -388,7 +389,7 @@ fn logcat(peeled: &mut Peeled<'_>) -> Option<Kind> {
     // the kernel's messages have its name, or the pid 0
     let is_kernel = memchr::memmem::find(tag, b"kernel").is_some()
         || first_word(tag).is_some_and(|(pid, _)| pid == b"0");
-    peeled.time = Some(before(text, rest));
+    peeled.time = Some(text_before(text, rest));
     peeled.is_kernel = Some(is_kernel);
     peeled.text = message;
     Some(Kind::Logcat)
@@ -396,7 +397,7 @@ fn logcat(peeled: &mut Peeled<'_>) -> Option<Kind> {
 
 /// Parses `host tag[pid]: message` of a syslog into the machine, whether the kernel wrote it, and
 /// the message.
-fn tagged(text: &[u8]) -> Option<(&[u8], bool, &[u8])> {
+fn parse_tagged(text: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     const LONGEST_TAG: usize = 80;
     let (machine, rest) = first_word(text).filter(|(machine, _)| !machine.ends_with(b":"))?;
     let colon = memchr::memchr(b':', rest).filter(|&at| at < LONGEST_TAG)?;
@@ -407,7 +408,7 @@ fn tagged(text: &[u8]) -> Option<(&[u8], bool, &[u8])> {
 }
 
 /// Parses `host kernel: message` into the machine and the message.
-fn named_kernel(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn parse_kernel_tag(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (machine, rest) = first_word(text)?;
     let message = rest.strip_prefix(b"kernel:")?;
     Some((machine, message.strip_prefix(b" ").unwrap_or(message)))

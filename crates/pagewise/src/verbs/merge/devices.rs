@@ -3,7 +3,7 @@
 
 use pagewise_apply::merge::MergeError;
 use pagewise_model::{LeftOut, Name, Refusal, Snapshot, Zram};
-use pagewise_observe::{HostRoot, zmerge_is_loaded};
+use pagewise_observe::{HostRoot, is_zmerge_loaded};
 
 /// The zmerge devices to merge.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) fn select<'a>(
     host: &HostRoot,
 ) -> anyhow::Result<MergeTarget<'a>> {
     if snapshot.zmerge.is_empty() {
-        anyhow::bail!(no_device(zmerge_is_loaded(host)));
+        anyhow::bail!(no_device(is_zmerge_loaded(host)));
     }
     if requested.is_empty() {
         all(&snapshot.zmerge)
@@ -36,7 +36,7 @@ pub(super) fn select_running<'a>(
     host: &HostRoot,
 ) -> anyhow::Result<Vec<&'a Zram>> {
     if snapshot.zmerge.is_empty() {
-        anyhow::bail!(no_device(zmerge_is_loaded(host)));
+        anyhow::bail!(no_device(is_zmerge_loaded(host)));
     }
     let named = requested.iter().map(|name| find(name, &snapshot.zmerge));
     let named = named.collect::<anyhow::Result<Vec<_>>>()?;
