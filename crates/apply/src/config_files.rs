@@ -121,7 +121,7 @@ fn label(file: &OwnedFd) -> Option<String> {
 }
 
 /// Fails if the folder, or the nearest existing one above it, is not writable.
-pub(crate) fn may_write(folder: &str) -> io::Result<()> {
+pub(crate) fn check_writable(folder: &str) -> io::Result<()> {
     let mut path = folder;
     loop {
         match open_folder(path) {

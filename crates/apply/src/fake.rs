@@ -801,7 +801,7 @@ impl HostOps for Fake {
         Ok(self.world().state.config.get(path).cloned().unwrap_or(Config::Missing))
     }
 
-    fn may_write_config(&self, _folder: &str) -> io::Result<()> {
+    fn check_config_writable(&self, _folder: &str) -> io::Result<()> {
         Ok(())
     }
 

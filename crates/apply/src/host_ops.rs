@@ -330,7 +330,7 @@ pub(crate) trait HostOps {
     fn config(&self, path: &str) -> io::Result<Config>;
 
     /// Fails if the folder, or the one in which it would be created, is not writable.
-    fn may_write_config(&self, folder: &str) -> io::Result<()>;
+    fn check_config_writable(&self, folder: &str) -> io::Result<()>;
 
     /// The facts about the machine that a plan depends on.
     fn site(&self) -> Site;

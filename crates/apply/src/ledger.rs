@@ -50,7 +50,7 @@ impl LedgerFile {
 /// If the folder of journals or the file cannot be read, or if another user can have written the
 /// file.
 pub fn read_ledger(state: &Path) -> Result<LedgerFile, Error> {
-    if !journal::is_there(state)? {
+    if !journal::has_folder(state)? {
         return Ok(LedgerFile::default());
     }
     let host = Live::new().doing(|| "/".to_owned())?;

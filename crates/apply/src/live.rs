@@ -92,7 +92,7 @@ impl Live {
                 groups_at = start.elapsed() + (start.elapsed() - at) * 10;
                 facts
             } else {
-                self.host_facts(&self.glance())
+                self.host_facts(&self.read_glance())
             };
             brake.check(&DrainSample { at, areas: self.swaps(), facts, strain: self.strain() })
         })
@@ -112,7 +112,7 @@ impl Live {
         }
     }
 
-    fn glance(&self) -> Snapshot {
+    fn read_glance(&self) -> Snapshot {
         snapshot(&self.host, &Scope::glance())
     }
 }
@@ -254,7 +254,11 @@ impl HostOps for Live {
 
     fn entry(&self, path: &str) -> io::Result<Entry> {
         let found = fs::symlink_metadata(path)?;
-        Ok(Entry { identity: identity(&found), is_own_file: is_own(&found), size: found.len() })
+        Ok(Entry {
+            identity: identity(&found),
+            is_own_file: is_own_file(&found),
+            size: found.len(),
+        })
     }
 
     fn is_cgroup(&self, folder: &str) -> bool {
@@ -285,7 +289,7 @@ impl HostOps for Live {
     }
 
     fn swaps(&self) -> Vec<Area> {
-        let now = self.glance();
+        let now = self.read_glance();
         let area = |tier: &Tier| {
             let used = tier.used.get().unwrap_or_default();
             let size = tier.size.get().unwrap_or_default();
@@ -305,19 +309,19 @@ impl HostOps for Live {
     }
 
     fn available(&self) -> Option<Bytes> {
-        self.glance().memory.available.get()
+        self.read_glance().memory.available.get()
     }
 
     fn config(&self, path: &str) -> io::Result<Config> {
         config_files::read(path)
     }
 
-    fn may_write_config(&self, folder: &str) -> io::Result<()> {
-        config_files::may_write(folder)
+    fn check_config_writable(&self, folder: &str) -> io::Result<()> {
+        config_files::check_writable(folder)
     }
 
     fn site(&self) -> Site {
-        let now = self.glance();
+        let now = self.read_glance();
         let kernel = now.taken.kernel.value().map(|release| release.as_str().to_owned());
         Site {
             machine: PlannedMachine {
@@ -444,7 +448,7 @@ impl WatchedFile {
 }
 
 /// Whether an existing file is writable; it is opened, but not changed.
-pub(crate) fn may_write(path: &str) -> io::Result<()> {
+pub(crate) fn check_writable(path: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path).map(drop)
 }
 
@@ -508,12 +512,12 @@ fn identity(found: &Metadata) -> Identity {
 }
 
 /// Whether the file is a regular one with one link that we own and nobody else may write to.
-fn is_own(found: &Metadata) -> bool {
-    distrust(found).is_none()
+fn is_own_file(found: &Metadata) -> bool {
+    why_untrusted(found).is_none()
 }
 
 /// Why the contents of a file may come from another user; `None` if they cannot.
-pub(crate) fn distrust(found: &Metadata) -> Option<String> {
+pub(crate) fn why_untrusted(found: &Metadata) -> Option<String> {
     let ours = rustix::process::geteuid().as_raw();
     let mode = found.mode() & 0o7777;
     if !found.is_file() {
@@ -541,7 +545,7 @@ fn kind_of(kind: FileType) -> &'static str {
 /// Opens a file, and fails if another user can have written it.
 fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
     let file = set_plain_flags(options).open(path)?;
-    match distrust(&file.metadata()?) {
+    match why_untrusted(&file.metadata()?) {
         None => Ok(file),
         Some(why) => Err(io::Error::new(ErrorKind::PermissionDenied, why)),
     }

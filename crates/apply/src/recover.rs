@@ -35,7 +35,7 @@ pub enum Conflicts {
 /// # Errors
 /// If a run holds the lock, or the folder cannot be read and written: only root may.
 pub fn recover(state: &Path, conflicts: Conflicts) -> Result<Vec<Recovered>, Error> {
-    if !journal::is_there(state)? {
+    if !journal::has_folder(state)? {
         return Ok(Vec::new());
     }
     let _lock = Lock::take(state)?;
@@ -52,7 +52,7 @@ pub fn recover(state: &Path, conflicts: Conflicts) -> Result<Vec<Recovered>, Err
 /// # Errors
 /// If there is no such journal, or it cannot be put there: it then stays in force.
 pub fn forget(state: &Path, id: &str) -> Result<Recovered, Error> {
-    if !journal::is_there(state)? {
+    if !journal::has_folder(state)? {
         return Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() });
     }
     let _lock = Lock::take(state)?;
@@ -276,9 +276,9 @@ fn undo_all(
             remaining.push(it);
             continue;
         }
-        let outcome = match it.held_by(&remaining) {
+        let outcome = match it.find_dependent(&remaining) {
             Some(later) => Err(Error::Held { by: later.describe() }),
-            None => settle(host, journal, &it, run),
+            None => undo_and_record(host, journal, &it, run),
         };
         let outcome = outcome_or_left(outcome);
         returns.push(Return { what: it.describe(), outcome: outcome.clone() });
@@ -294,7 +294,7 @@ fn undo_all(
 
 /// Undoes one change and records the outcome in the journal. If the record cannot be written, this
 /// does no harm: the next start finds nothing to undo.
-pub(crate) fn settle(
+pub(crate) fn undo_and_record(
     host: &mut dyn HostOps,
     journal: &mut Journal,
     it: &OpenChange,

@@ -74,7 +74,7 @@ impl Session {
     /// Whether memory cgroups on this machine are of version 2.
     #[must_use]
     pub fn has_unified_groups(&self) -> bool {
-        group::mount(self.host()).is_ok_and(|(_, unified)| unified)
+        group::find_mount(self.host()).is_ok_and(|(_, unified)| unified)
     }
 
     /// Creates a zram device and lends it. If zram is a module that is not loaded, it is loaded
@@ -88,7 +88,7 @@ impl Session {
             self.unused_device(Path::new(&writeback.device))?;
         }
         let created = self.changes.add_zram(spec)?;
-        Ok(zram::lend(LoanId(created.id), created.number))
+        Ok(zram::describe_device(LoanId(created.id), created.number))
     }
 
     /// Creates a file for swap in a folder, without holes.
@@ -115,7 +115,7 @@ impl Session {
         let open = of_area.ok_or_else(|| Error::NotOurs(area.clone()))?;
         let diskseq = open.made.map(|device| device.diskseq);
         // returning the second loan would disable the first one's swap
-        if open.held_by(self.changes.open_changes()).is_some() {
+        if open.find_dependent(self.changes.open_changes()).is_some() {
             return Err(Error::IsOn(area));
         }
         self.switch_on(&area, diskseq, priority)
@@ -221,11 +221,11 @@ impl Session {
     /// # Errors
     /// If there is no memory controller, or the kernel refuses a limit.
     pub fn group(&mut self, spec: &GroupSpec) -> Result<MemoryGroup, Error> {
-        let (mount, unified) = group::mount(self.host())?;
+        let (mount, unified) = group::find_mount(self.host())?;
         if unified {
             if let Some(controller) = group::new_controller(self.host(), &mount)? {
                 let change = RecordedChange::Controller(controller);
-                self.changes.make(change, |host| group::hand_down(host, &mount))?;
+                self.changes.make(change, |host| group::enable_controller(host, &mount))?;
             }
         }
         let new = group::new_group(self.host(), &mount, unified, self.changes.next_id());
@@ -233,7 +233,7 @@ impl Session {
         let id = self.changes.announce(RecordedChange::Group(new))?;
         self.changes.finish(id, |changes| {
             let identity = group::make(changes.host_mut(), &folder)?;
-            changes.identify(id, identity)?;
+            changes.record_identity(id, identity)?;
             group::set_limits(changes.host_mut(), &folder, unified, spec)?;
             Ok(MemoryGroup { loan: LoanId(id), folder: folder.into(), unified })
         })

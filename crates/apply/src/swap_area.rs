@@ -20,7 +20,7 @@ use pagewise_observe::TrustedFolder;
 use rustix::fs::{IFlags, Mode, OFlags, fsync, openat};
 
 use crate::calls;
-use crate::live::{distrust, run_command};
+use crate::live::{run_command, why_untrusted};
 
 /// A folder for swap files, and the name of a file in it.
 struct Place {
@@ -70,7 +70,7 @@ pub(crate) fn open_file(path: &str) -> io::Result<File> {
 }
 
 fn check_file(file: &File) -> io::Result<()> {
-    match distrust(&file.metadata()?) {
+    match why_untrusted(&file.metadata()?) {
         None => Ok(()),
         Some(why) => Err(io::Error::new(ErrorKind::PermissionDenied, why)),
     }

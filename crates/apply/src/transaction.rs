@@ -23,7 +23,7 @@ use crate::journal::{
 use crate::loan::run::Run;
 use crate::loan::writeback::Writer;
 use crate::loan::{config, file, knob, module, place, zram};
-use crate::recover::{order_for_undo, outcome_or_left, settle};
+use crate::recover::{order_for_undo, outcome_or_left, undo_and_record};
 use pagewise_model::undo::{Outcome, Return};
 
 /// All changes of one run. When it is dropped, those that were not kept are undone.
@@ -123,7 +123,7 @@ impl Transaction {
 
     /// Creates a zram device. If zram is a module that is not loaded, it is loaded first.
     pub(crate) fn add_zram(&mut self, spec: &ZramSpec) -> Result<CreatedZram, Error> {
-        if !zram::is_there(self.host()) {
+        if !zram::is_loaded(self.host()) {
             let module = LoadedModule { name: module::ZRAM.to_owned() };
             self.make(RecordedChange::Module(module), |host| module::load(host))?;
         }
@@ -131,8 +131,8 @@ impl Transaction {
         let id = self.announce(RecordedChange::Zram(new))?;
         self.finish(id, |changes| {
             let device = zram::make(changes.host.as_mut())?;
-            changes.with_open(id, |open| open.made = Some(device));
-            changes.note(&Record::Made { id, device })?;
+            changes.update_open(id, |open| open.made = Some(device));
+            changes.add_record(&Record::Made { id, device })?;
             zram::set_up(changes.host.as_mut(), device.number, spec)?;
             if let Some(writeback) = &spec.writeback {
                 changes.start_writer(id, device.number, writeback)?;
@@ -159,7 +159,7 @@ impl Transaction {
         let id = self.announce(RecordedChange::SwapFile(new))?;
         self.finish(id, |changes| {
             let identity = file::make(changes.host.as_mut(), &path)?;
-            changes.identify(id, identity)?;
+            changes.record_identity(id, identity)?;
             file::fill(changes.host.as_mut(), &path, identity, size)?;
             Ok(id)
         })
@@ -250,7 +250,8 @@ impl Transaction {
         let written = self.writers.remove(&id).map_or(Ok(()), Writer::end);
         let at = self.open.iter().position(|open| open.id == id);
         let at = at.ok_or(Error::NotOpen(id))?;
-        let rests = self.open[at + 1..].iter().rev().filter(|later| later.rests_on(&self.open[at]));
+        let rests =
+            self.open[at + 1..].iter().rev().filter(|later| later.depends_on(&self.open[at]));
         let rests: Vec<u64> = rests.map(|later| later.id).collect();
         for later in rests {
             self.undo(later)?;
@@ -267,10 +268,10 @@ impl Transaction {
         drop(self.writers.remove(&id));
         let at = self.open.iter().position(|open| open.id == id).ok_or(Error::NotOpen(id))?;
         let Some(journal) = &mut self.journal else { return Err(Error::NotOpen(id)) };
-        if let Some(later) = self.open[at].held_by(&self.open[at + 1..]) {
+        if let Some(later) = self.open[at].find_dependent(&self.open[at + 1..]) {
             return Err(Error::Held { by: later.describe() });
         }
-        let outcome = settle(self.host.as_mut(), journal, &self.open[at], self.run)?;
+        let outcome = undo_and_record(self.host.as_mut(), journal, &self.open[at], self.run)?;
         match &outcome {
             Outcome::Conflict { found, .. } => self.open[at].conflict = Some(found.clone()),
             _ => drop(self.open.remove(at)),
@@ -278,23 +279,23 @@ impl Transaction {
         Ok(outcome)
     }
 
-    fn with_open(&mut self, id: u64, change: impl FnOnce(&mut OpenChange)) {
+    fn update_open(&mut self, id: u64, change: impl FnOnce(&mut OpenChange)) {
         if let Some(open) = self.open.iter_mut().find(|open| open.id == id) {
             change(open);
         }
     }
 
     /// Records in the journal the identity of the file or cgroup that a change created.
-    pub(crate) fn identify(&mut self, id: u64, identity: Identity) -> Result<(), Error> {
-        self.with_open(id, |open| open.identity = Some(identity));
-        self.note(&Record::Identified { id, identity })
+    pub(crate) fn record_identity(&mut self, id: u64, identity: Identity) -> Result<(), Error> {
+        self.update_open(id, |open| open.identity = Some(identity));
+        self.add_record(&Record::Identified { id, identity })
     }
 
     /// Records in the journal a change that is about to be made. Returns the number of the change.
     pub(crate) fn announce(&mut self, change: RecordedChange) -> Result<u64, Error> {
         let id = self.next;
         self.next += 1;
-        self.note(&Record::Announced { id, what: change.clone() })?;
+        self.add_record(&Record::Announced { id, what: change.clone() })?;
         self.open.push(OpenChange::new(id, change));
         Ok(id)
     }
@@ -307,7 +308,7 @@ impl Transaction {
         write: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let made = write(self).and_then(|made| {
-            self.note(&Record::Done { id })?;
+            self.add_record(&Record::Done { id })?;
             #[cfg(debug_assertions)]
             crash_if_asked(id);
             Ok(made)
@@ -320,7 +321,7 @@ impl Transaction {
     }
 
     /// Appends a record to the journal, which is created first if the run has none yet.
-    pub(crate) fn note(&mut self, record: &Record) -> Result<(), Error> {
+    pub(crate) fn add_record(&mut self, record: &Record) -> Result<(), Error> {
         if self.journal.is_none() {
             let began = Record::Began(run_start(self.host())?);
             self.journal = Some(Journal::begin(self.host.as_mut(), &self.folder, &began)?);

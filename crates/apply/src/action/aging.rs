@@ -214,7 +214,7 @@ fn run(
         rounds: Vec::new(),
         ended: AgingEnd::Stopped,
     };
-    let Some(before) = count(host, path, budget.every)? else { return Ok(aging) };
+    let Some(before) = count_refaults(host, path, budget.every)? else { return Ok(aging) };
     aging.before = before;
     if before.file_per_second() < FEWEST_PER_SECOND {
         aging.ended = AgingEnd::FewRefaults;
@@ -230,7 +230,7 @@ fn run(
             return Err(AgingError::Gone(name()).into());
         }
         tell(round);
-        let after = count(host, path, budget.every)?;
+        let after = count_refaults(host, path, budget.every)?;
         record.after = after;
         host.record(&record)?;
         aging.rounds.push(record);
@@ -314,7 +314,7 @@ fn age_once(
             match host.command(&format!("+ {id} {} {youngest} 1 1", node.node)) {
                 Ok(()) => {}
                 // the kernel has added a generation meanwhile, or the group is gone
-                Err(error) if is_raced(&error) => refused = Some(error),
+                Err(error) if is_race(&error) => refused = Some(error),
                 Err(source) => return Err(AgingError::Kernel { group: group(), source }),
             }
         }
@@ -333,7 +333,7 @@ fn youngest_of(groups: &[GroupGenerations], node: &AgedNode) -> Option<(u64, u64
     Some((group.id, found.youngest()?))
 }
 
-fn is_raced(error: &io::Error) -> bool {
+fn is_race(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::INVAL | Errno::RANGE | Errno::INTR))
 }
 
@@ -342,7 +342,7 @@ fn is_same(listed: &Name, path: &str) -> bool {
 }
 
 /// Counts the group's refaults over this time; `None` if the user stopped the run.
-fn count(
+fn count_refaults(
     host: &mut dyn AgingHost,
     path: &str,
     time: Duration,
@@ -442,18 +442,18 @@ enum ActionRecord {
 /// # Errors
 /// If the folder of journals or the file cannot be read, or if another user can have written it.
 pub fn read_agings(state: &Path) -> Result<(Vec<AgingRecord>, Vec<usize>), Error> {
-    if !journal::is_there(state)? {
+    if !journal::has_folder(state)? {
         return Ok((Vec::new(), Vec::new()));
     }
     let host = Live::new().doing(|| "/".to_owned())?;
     let path = path_in(&crate::live::resolve(state)?);
     let bytes = read(&host, &path)?.unwrap_or_default();
     let RecordedLines { records, damaged_lines, .. } = RecordedLines::parse(&bytes);
-    Ok((join(records), damaged_lines))
+    Ok((join_records(records), damaged_lines))
 }
 
 /// Joins the two records of each aging.
-fn join(records: Vec<ActionRecord>) -> Vec<AgingRecord> {
+fn join_records(records: Vec<ActionRecord>) -> Vec<AgingRecord> {
     let mut joined: Vec<AgingRecord> = Vec::new();
     for ActionRecord::Aging(record) in records {
         let is_end = |last: &&mut AgingRecord| {

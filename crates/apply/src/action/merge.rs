@@ -90,7 +90,7 @@ fn file(id: u32) -> String {
 /// # Errors
 /// If we are not allowed to, or there is no such device.
 pub fn may_merge(id: u32) -> Result<(), MergeError> {
-    live::may_write(&file(id)).map_err(|error| MergeError::from_io(id, error))
+    live::check_writable(&file(id)).map_err(|error| MergeError::from_io(id, error))
 }
 
 /// Starts a pass over zmerge `id`, which continues by itself.

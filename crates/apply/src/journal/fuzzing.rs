@@ -62,7 +62,7 @@ fn read(journal: &[u8]) {
     assert_eq!(again.records, reading.records, "what is kept says the same");
     let open = reading.open_changes();
     for (at, it) in open.iter().enumerate() {
-        std::hint::black_box((it.describe(), it.area(), it.held_by(&open[at + 1..])));
+        std::hint::black_box((it.describe(), it.area(), it.find_dependent(&open[at + 1..])));
     }
     std::hint::black_box((reading.plan(), reading.open_changes_by_step(), reading.is_applied()));
     std::hint::black_box((reading.may_be_applied(), reading.may_be_confirmed()));
@@ -70,7 +70,7 @@ fn read(journal: &[u8]) {
 
 /// The record of a line that has the right form; otherwise the line itself.
 fn record_of(line: &[u8]) -> &[u8] {
-    record::parts(line).map_or(line, |(record, _)| record)
+    record::split_line(line).map_or(line, |(record, _)| record)
 }
 
 /// A valid journal with which the fuzzer starts.
@@ -147,7 +147,7 @@ pub fn seed() -> Vec<u8> {
         Record::Applied,
         Record::Undoing,
     ];
-    [began].into_iter().chain(taking).chain(more).flat_map(|record| record.line()).collect()
+    [began].into_iter().chain(taking).chain(more).flat_map(|record| record.to_line()).collect()
 }
 
 /// The changes that a journal names as in force, in words.
@@ -178,7 +178,7 @@ mod tests {
     /// A line with only a record gets its checksum, so a fuzzer need not compute it.
     #[test]
     fn sums_are_put_right() {
-        let line = Record::Done { id: 1 }.line();
+        let line = Record::Done { id: 1 }.to_line();
         let line = line.strip_suffix(b"\n").unwrap();
         assert_eq!(record_of(line), br#"{"event":"done","loan":1}"#);
         assert_eq!(record::with_checksum(record_of(line)), [line, b"\n"].concat());

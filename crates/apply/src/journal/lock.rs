@@ -71,7 +71,7 @@ fn machine_lock_folder() -> Option<PathBuf> {
 
 fn take_one(folder: &Path) -> Result<Option<File>, Error> {
     let describe = |source| Error::State { path: folder.display().to_string(), source };
-    match make(folder) {
+    match make_private_folder(folder) {
         Err(FolderError::At { source, .. }) if is_read_only(&source) && !folder.exists() => {
             return Ok(None);
         }
@@ -91,7 +91,7 @@ fn take_one(folder: &Path) -> Result<Option<File>, Error> {
     }
     // the lock is valid even if our id cannot be written: the file is read-only, or the disk is
     // full
-    let _ = sign(&mut file);
+    let _ = write_pid(&mut file);
     Ok(Some(file))
 }
 
@@ -101,7 +101,7 @@ fn is_read_only(error: &io::Error) -> bool {
 
 /// Creates the folder of journals or of the lock. Root carries out what journals say, so no other
 /// user may write there or replace the folder.
-fn make(folder: &Path) -> Result<(), FolderError> {
+fn make_private_folder(folder: &Path) -> Result<(), FolderError> {
     let is_new = !folder.is_dir();
     let made = TrustedFolder::open_or_make(folder, |below, name| {
         rustix::fs::mkdirat(below, name, Mode::RWXU)
@@ -156,7 +156,7 @@ fn open(folder: &Path) -> io::Result<Option<File>> {
     Err(io::Error::new(ErrorKind::InvalidInput, "expected a plain file called lock in it"))
 }
 
-fn sign(file: &mut File) -> io::Result<()> {
+fn write_pid(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())
@@ -184,7 +184,7 @@ fn has_ended(pid: u32) -> bool {
 }
 
 /// Whether the folder of journals exists and is searchable.
-pub(crate) fn is_there(folder: &Path) -> Result<bool, Error> {
+pub(crate) fn has_folder(folder: &Path) -> Result<bool, Error> {
     match folder.join(".").metadata() {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -293,7 +293,7 @@ mod tests {
         drop(take(folder.path()).unwrap());
         let refused = take(&state).unwrap_err();
         assert!(matches!(refused, Error::State { ref path, .. } if path.ends_with("/lock")));
-        assert!(!is_there(&folder.path().join("no")).unwrap());
-        assert!(is_there(folder.path()).unwrap());
+        assert!(!has_folder(&folder.path().join("no")).unwrap());
+        assert!(has_folder(folder.path()).unwrap());
     }
 }

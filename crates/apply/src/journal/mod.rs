@@ -18,7 +18,7 @@ pub(crate) use change::{
     MemoryController, NewFolder, NewGroup, NewSwapFile, NewZram, RecordedChange, SettingChange,
     TRIAL_LINK, TRIAL_UNIT, Write, ZramSetup, ZramSizeChange,
 };
-pub(crate) use lock::{Lock, is_there};
+pub(crate) use lock::{Lock, has_folder};
 pub(crate) use read::{OpenChange, Reading};
 pub(crate) use record::{PlannedRun, Record, RunStart, is_torn, record_of_line, with_checksum};
 
@@ -185,7 +185,7 @@ impl Journal {
                 std::io::Error::other("it is damaged, or an earlier write was cut short"),
             ));
         }
-        let line = record.line();
+        let line = record.to_line();
         let append = HostChange::Append { journal: &self.path, line: &line };
         if let Err(source) = host.act(&append) {
             self.trouble = Some(source.to_string());

@@ -258,7 +258,7 @@ impl<'a> OpenChanges<'a> {
                 break;
             }
             self.compared += 1;
-            if let Some(it) = later.take_if(|it| closed.held_by([&*it]).is_some()) {
+            if let Some(it) = later.take_if(|it| closed.find_dependent([&*it]).is_some()) {
                 self.places.remove(&(it.id, place));
             }
         }
@@ -294,15 +294,15 @@ impl OpenChange {
     /// changes.
     pub(crate) fn area(&self) -> Option<String> {
         match &self.change {
-            RecordedChange::Zram(_) => self.made.map(|device| zram::area(device.number)),
-            RecordedChange::ZramSize(change) => Some(zram::area(change.device.number)),
+            RecordedChange::Zram(_) => self.made.map(|device| zram::area_path(device.number)),
+            RecordedChange::ZramSize(change) => Some(zram::area_path(change.device.number)),
             RecordedChange::SwapFile(file) => Some(file.path.clone()),
             _ => None,
         }
     }
 
     /// Whether this change depends on `earlier`, so that it must be undone first.
-    pub(crate) fn rests_on(&self, earlier: &Self) -> bool {
+    pub(crate) fn depends_on(&self, earlier: &Self) -> bool {
         use RecordedChange as C;
         let is_below = |path: &str, folder: &str| {
             path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
@@ -339,11 +339,11 @@ impl OpenChange {
     }
 
     /// The first later change that is in force and depends on this one, which can only be undone after it.
-    pub(crate) fn held_by<'a>(
+    pub(crate) fn find_dependent<'a>(
         &self,
         later: impl IntoIterator<Item = &'a Self>,
     ) -> Option<&'a Self> {
-        later.into_iter().find(|later| later.conflict.is_none() && later.rests_on(self))
+        later.into_iter().find(|later| later.conflict.is_none() && later.depends_on(self))
     }
 }
 

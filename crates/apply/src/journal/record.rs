@@ -128,7 +128,7 @@ impl Record {
     }
 
     /// The record as a line of the journal, with its line end.
-    pub(crate) fn line(&self) -> Vec<u8> {
+    pub(crate) fn to_line(&self) -> Vec<u8> {
         // serializing plain text and numbers cannot fail
         with_checksum(&serde_json::to_vec(self).unwrap_or_default())
     }
@@ -141,7 +141,7 @@ impl Record {
 
 /// The JSON of a record, from its line without the line end; `None` if the checksum is wrong.
 pub(crate) fn record_of_line(line: &[u8]) -> Option<&[u8]> {
-    let (record, sum) = parts(line)?;
+    let (record, sum) = split_line(line)?;
     (sum == self::checksum(record)).then_some(record)
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn record_of_line(line: &[u8]) -> Option<&[u8]> {
 /// line that has a wrong checksum was complete once and was changed.
 pub(crate) fn is_torn(line: &[u8]) -> bool {
     // even if a closing brace became a digit, so that the record seems to continue
-    if parts(line).is_some() {
+    if split_line(line).is_some() {
         return false;
     }
     let Some(rest) = line.strip_prefix(START.as_bytes()) else {
@@ -189,7 +189,7 @@ fn checksum(record: &[u8]) -> u32 {
 }
 
 /// Splits a line into the record and the checksum that it states.
-pub(crate) fn parts(line: &[u8]) -> Option<(&[u8], u32)> {
+pub(crate) fn split_line(line: &[u8]) -> Option<(&[u8], u32)> {
     let rest = line.strip_suffix(END.as_bytes())?;
     let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
     let record = rest.strip_suffix(SUM.as_bytes())?.strip_prefix(START.as_bytes())?;

@@ -33,12 +33,12 @@ pub(crate) fn least_left(total: Bytes) -> Bytes {
 }
 
 /// Reads what a [`Brake`] has to know, including the cgroups.
-pub(crate) fn sample(host: &dyn HostOps, at: Duration) -> DrainSample {
+pub(crate) fn take_sample(host: &dyn HostOps, at: Duration) -> DrainSample {
     DrainSample { at, areas: host.swaps(), facts: host.memory_facts(), strain: host.strain() }
 }
 
 /// The swap area at this path, if it is enabled.
-pub(crate) fn area(host: &dyn HostOps, path: &str) -> Option<Area> {
+pub(crate) fn find_area(host: &dyn HostOps, path: &str) -> Option<Area> {
     host.swaps().into_iter().find(|area| area.path == path)
 }
 
@@ -173,7 +173,7 @@ fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
 }
 
 /// Disables a swap area if its contents fit elsewhere.
-pub(crate) fn switch_off(host: &mut dyn HostOps, area: &Area) -> Result<(), Error> {
+pub(crate) fn disable_area(host: &mut dyn HostOps, area: &Area) -> Result<(), Error> {
     let facts = host.memory_facts();
     check_fit(area, &host.swaps(), Bytes::new(0), &facts)?;
     let path = area.path.as_str();

@@ -11,19 +11,19 @@ use pagewise_model::{Bytes, Compressor};
 use crate::error::Error;
 use crate::host_ops::HostOps;
 use crate::journal::{DisabledSwap, ZramSetup};
-use crate::loan::drain::{area, switch_off};
+use crate::loan::drain::{disable_area, find_area};
 use crate::loan::{swap, zram};
 use pagewise_model::undo::Outcome;
 
 /// Disables a swap area and frees the memory of its zram device.
 pub(crate) fn drain(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<(), Error> {
     let DisabledSwap { area: path, zram: setup, .. } = swap;
-    let area = area(host, path).ok_or_else(|| Error::Stale {
+    let area = find_area(host, path).ok_or_else(|| Error::Stale {
         what: path.clone(),
         planned: "swap that is on".to_owned(),
         found: "no swap".to_owned(),
     })?;
-    switch_off(host, &area)?;
+    disable_area(host, &area)?;
     match setup {
         Some(setup) => zram::reset(host, setup.number),
         None => Ok(()),
@@ -33,7 +33,7 @@ pub(crate) fn drain(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<(), E
 /// Enables the swap area again, with its old priority.
 pub(crate) fn undo(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<Outcome, Error> {
     let DisabledSwap { area: path, priority, zram: setup } = swap;
-    if area(host, path).is_some() {
+    if find_area(host, path).is_some() {
         return Ok(Outcome::Gone);
     }
     let priority = i16::try_from(*priority).ok().filter(|priority| *priority >= 0);

@@ -18,7 +18,7 @@ use crate::loan::run::{OURS, Run, check_stored, is_ours};
 use pagewise_model::undo::Outcome;
 
 /// Where memory cgroups are mounted, and whether they are of cgroup version 2.
-pub(crate) fn mount(host: &dyn HostOps) -> Result<(String, bool), Error> {
+pub(crate) fn find_mount(host: &dyn HostOps) -> Result<(String, bool), Error> {
     host.groups().ok_or(Error::Absent {
         what: "a memory cgroup".to_owned(),
         why: "no memory controller is mounted",
@@ -57,11 +57,11 @@ pub(crate) fn new_controller(
     host: &dyn HostOps,
     mount: &str,
 ) -> Result<Option<MemoryController>, Error> {
-    let handed_down = is_handed_down(host, mount)?;
+    let handed_down = is_controller_enabled(host, mount)?;
     Ok((!handed_down).then(|| MemoryController { folder: mount.to_owned() }))
 }
 
-fn is_handed_down(host: &dyn HostOps, folder: &str) -> Result<bool, Error> {
+fn is_controller_enabled(host: &dyn HostOps, folder: &str) -> Result<bool, Error> {
     let path = subtree_control(folder);
     let text = host.read(&path).doing(|| path.clone())?;
     Ok(text.split_whitespace().any(|controller| controller == MEMORY))
@@ -71,7 +71,7 @@ fn subtree_control(folder: &str) -> String {
     format!("{folder}/cgroup.subtree_control")
 }
 
-pub(crate) fn hand_down(host: &mut dyn HostOps, folder: &str) -> Result<(), Error> {
+pub(crate) fn enable_controller(host: &mut dyn HostOps, folder: &str) -> Result<(), Error> {
     write(host, &subtree_control(folder), "+memory")
 }
 
@@ -80,14 +80,14 @@ fn write(host: &mut dyn HostOps, path: &str, value: &str) -> Result<(), Error> {
 }
 
 pub(crate) fn undo_controller(host: &mut dyn HostOps, folder: &str) -> Result<Outcome, Error> {
-    if mount(host)?.0 != folder {
+    if find_mount(host)?.0 != folder {
         let why = "memory cgroups are not mounted there".to_owned();
         return Err(Error::Uncertain { what: folder.to_owned(), why });
     }
-    if !is_handed_down(host, folder)? {
+    if !is_controller_enabled(host, folder)? {
         return Ok(Outcome::Gone);
     }
-    if let Some(user) = user_of_memory(host, folder) {
+    if let Some(user) = find_controller_user(host, folder) {
         return Ok(Outcome::Kept { why: format!("{user} has a limit now") });
     }
     write(host, &subtree_control(folder), "-memory")?;
@@ -96,7 +96,7 @@ pub(crate) fn undo_controller(host: &mut dyn HostOps, folder: &str) -> Result<Ou
 
 /// A cgroup of somebody else that needs the memory controller, because it has a limit or enables
 /// the controller for its own children.
-fn user_of_memory(host: &dyn HostOps, folder: &str) -> Option<String> {
+fn find_controller_user(host: &dyn HostOps, folder: &str) -> Option<String> {
     let below = host.names(folder).ok()?.into_iter().map(|name| format!("{folder}/{name}"));
     let is_set = |group: &String, file: &str, usual: &str| {
         host.read(&format!("{group}/{file}")).is_ok_and(|value| value != usual)
@@ -105,7 +105,7 @@ fn user_of_memory(host: &dyn HostOps, folder: &str) -> Option<String> {
         [("memory.max", "max"), ("memory.high", "max"), ("memory.low", "0"), ("memory.min", "0")]
             .iter()
             .any(|(file, usual)| is_set(group, file, usual))
-            || is_handed_down(host, group).unwrap_or(false)
+            || is_controller_enabled(host, group).unwrap_or(false)
     })
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn undo(
     if !host.is_cgroup(folder) {
         return uncertain("it is no cgroup");
     }
-    let (mount, _) = mount(host)?;
+    let (mount, _) = find_mount(host)?;
     let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
     if !is_ours(folder, "") || above != mount {
         return uncertain("no run makes a cgroup of that name");
@@ -201,7 +201,7 @@ pub(crate) fn undo(
     let home = home.as_deref().filter(|home| host.is_cgroup(home));
     let mut refused = None;
     for _ in 0..ROUNDS {
-        let groups = tree(host, folder);
+        let groups = list_tree(host, folder);
         clear_processes(host, &groups, home)?;
         match remove(host, &groups) {
             Ok(()) => return Ok(Outcome::Returned),
@@ -216,12 +216,12 @@ pub(crate) fn undo(
 }
 
 fn is_empty(host: &dyn HostOps, folder: &str) -> bool {
-    tree(host, folder).len() == 1
+    list_tree(host, folder).len() == 1
         && host.read(&format!("{folder}/cgroup.procs")).is_ok_and(|text| text.is_empty())
 }
 
 /// A cgroup and all its descendants, children before parents.
-fn tree(host: &dyn HostOps, folder: &str) -> Vec<String> {
+fn list_tree(host: &dyn HostOps, folder: &str) -> Vec<String> {
     let mut groups = vec![folder.to_owned()];
     let mut at = 0;
     while at < groups.len() && groups.len() < MAX_GROUPS {

@@ -12,7 +12,7 @@ pub(crate) const ZRAM: &str = "zram";
 pub(crate) fn load(host: &mut dyn HostOps) -> Result<(), Error> {
     let load = HostChange::Load { module: ZRAM, parameter: "num_devices=0" };
     host.act(&load).doing(|| "zram is not there, and its module does not load".to_owned())?;
-    if zram::is_there(host) {
+    if zram::is_loaded(host) {
         return Ok(());
     }
     Err(Error::Absent {

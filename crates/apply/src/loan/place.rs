@@ -37,17 +37,21 @@ fn is_about_swap(name: &str) -> bool {
 
 const UNITS: &str = "/etc/systemd/system";
 
-const fn conf(folder: &'static str) -> Place {
+const fn conf_place(folder: &'static str) -> Place {
     Place { folder, suffix: ".conf", name: any_name }
 }
 
-const fn unit(suffix: &'static str, name: fn(&str) -> bool) -> Place {
+const fn unit_place(suffix: &'static str, name: fn(&str) -> bool) -> Place {
     Place { folder: UNITS, suffix, name }
 }
 
 /// A place for a single file name: a start script, or the list of files that an update of SteamOS
 /// keeps.
-const fn own(folder: &'static str, name: &'static str, is_it: fn(&str) -> bool) -> Place {
+const fn single_file_place(
+    folder: &'static str,
+    name: &'static str,
+    is_it: fn(&str) -> bool,
+) -> Place {
     Place { folder, suffix: name, name: is_it }
 }
 
@@ -71,20 +75,20 @@ fn is_keep_list(name: &str) -> bool {
 }
 
 const FILES: [Place; 14] = [
-    own("/etc/init.d", "pagewise", is_start_script),
-    own("/etc/runit/core-services", "99-pagewise.sh", is_core_service),
-    own("/etc/atomic-update.conf.d", "pagewise.conf", is_keep_list),
-    conf("/etc/sysctl.d"),
-    conf("/etc/tmpfiles.d"),
-    conf("/etc/modules-load.d"),
-    conf("/etc/modprobe.d"),
-    conf("/etc/systemd/zram-generator.conf.d"),
+    single_file_place("/etc/init.d", "pagewise", is_start_script),
+    single_file_place("/etc/runit/core-services", "99-pagewise.sh", is_core_service),
+    single_file_place("/etc/atomic-update.conf.d", "pagewise.conf", is_keep_list),
+    conf_place("/etc/sysctl.d"),
+    conf_place("/etc/tmpfiles.d"),
+    conf_place("/etc/modules-load.d"),
+    conf_place("/etc/modprobe.d"),
+    conf_place("/etc/systemd/zram-generator.conf.d"),
     Place { folder: "/etc/udev/rules.d", suffix: ".rules", name: any_name },
     Place { folder: "/etc/systemd", suffix: "zram-generator.conf", name: is_generator },
-    unit(".service", is_own),
-    unit(".timer", is_own),
-    unit(".swap", is_own),
-    unit(".swap", is_zram_swap),
+    unit_place(".service", is_own),
+    unit_place(".timer", is_own),
+    unit_place(".swap", is_own),
+    unit_place(".swap", is_zram_swap),
 ];
 
 fn is_generator(name: &str) -> bool {
@@ -93,8 +97,8 @@ fn is_generator(name: &str) -> bool {
 
 /// Folders in which links to `/dev/null` disable a file or unit of the system.
 const MASKS: [Place; 6] = [
-    conf("/etc/sysctl.d"),
-    conf("/etc/tmpfiles.d"),
+    conf_place("/etc/sysctl.d"),
+    conf_place("/etc/tmpfiles.d"),
     Place { folder: "/etc/udev/rules.d", suffix: ".rules", name: any_name },
     Place { folder: "/etc/systemd", suffix: "zram-generator.conf", name: is_generator },
     Place { folder: UNITS, suffix: "", name: is_about_swap },
@@ -109,20 +113,20 @@ const LISTED: &str = "configuration is written only to /etc/sysctl.d, /etc/tmpfi
 
 /// Refuses a path at which a plan may not write a file or make a link, with the reason.
 pub(crate) fn check_path(path: &str, is_link: bool) -> Result<(), String> {
-    let (folder, name) = split(path)?;
+    let (folder, name) = split_path(path)?;
     let is_known = if is_link {
         MASKS.iter().any(|place| place.has(folder, name))
-            || is_wanted(folder, name)
+            || is_link_of_own_unit(folder, name)
             || START_LINKS.iter().any(|(link, _)| *link == path)
     } else {
-        FILES.iter().any(|place| place.has(folder, name)) || is_drop_in(folder, name)
+        FILES.iter().any(|place| place.has(folder, name)) || is_own_drop_in(folder, name)
     };
     if is_known { Ok(()) } else { Err(LISTED.to_owned()) }
 }
 
 /// Refuses a target to which a plan may not make a link, with the reason.
 pub(crate) fn check_target(path: &str, to: &str) -> Result<(), String> {
-    let (folder, name) = split(path)?;
+    let (folder, name) = split_path(path)?;
     if to == "/dev/null" {
         let is_known = MASKS.iter().any(|place| place.has(folder, name));
         return if is_known { Ok(()) } else { Err(LISTED.to_owned()) };
@@ -133,7 +137,7 @@ pub(crate) fn check_target(path: &str, to: &str) -> Result<(), String> {
     let folders =
         ["../", "/etc/systemd/system/", "/usr/lib/systemd/system/", "/lib/systemd/system/"];
     let unit = folders.iter().find_map(|folder| to.strip_prefix(folder));
-    if is_wanted(folder, name) && unit == Some(name) {
+    if is_link_of_own_unit(folder, name) && unit == Some(name) {
         return Ok(());
     }
     Err(format!(
@@ -143,10 +147,10 @@ pub(crate) fn check_target(path: &str, to: &str) -> Result<(), String> {
 
 /// Refuses a folder that a plan may not create; the error is the reason.
 pub(crate) fn check_folder(path: &str) -> Result<(), String> {
-    let (above, name) = split(path)?;
+    let (above, name) = split_path(path)?;
     let is_listed = FILES.iter().any(|place| place.folder == path);
     let is_of_units =
-        above == UNITS && (is_wants(name) || name.strip_suffix(".d").is_some_and(is_unit));
+        above == UNITS && (is_wants_folder(name) || name.strip_suffix(".d").is_some_and(is_unit));
     if is_listed || is_of_units || path == UNITS { Ok(()) } else { Err(LISTED.to_owned()) }
 }
 
@@ -163,22 +167,22 @@ fn is_unit(name: &str) -> bool {
 }
 
 /// Whether a path is that of a plan's drop-in file, `UNIT.d/50-pagewise.conf`.
-fn is_drop_in(folder: &str, name: &str) -> bool {
+fn is_own_drop_in(folder: &str, name: &str) -> bool {
     let unit = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/')?.strip_suffix(".d"));
     unit.is_some_and(|unit| !unit.contains('/') && is_unit(unit))
         && is_own(name)
         && name.ends_with(".conf")
 }
 
-fn is_wants(name: &str) -> bool {
+fn is_wants_folder(name: &str) -> bool {
     [".wants", ".requires"].iter().any(|suffix| name.strip_suffix(suffix).is_some_and(is_unit))
 }
 
 /// Whether a link is one to a unit of ours, or to a swap unit of zram, in the `.wants` folder of
 /// another unit.
-fn is_wanted(folder: &str, name: &str) -> bool {
+fn is_link_of_own_unit(folder: &str, name: &str) -> bool {
     let above = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/'));
-    above.is_some_and(|above| !above.contains('/') && is_wants(above))
+    above.is_some_and(|above| !above.contains('/') && is_wants_folder(above))
         && is_unit(name)
         && (is_own(name) || is_zram_swap(name))
 }
@@ -186,7 +190,7 @@ fn is_wanted(folder: &str, name: &str) -> bool {
 /// Refuses a path at which a plan may not create a swap file, with the reason.
 pub(crate) fn check_swap_file(path: &str) -> Result<(), String> {
     const FOLDER: &str = "/var";
-    let (folder, _) = split(path)?;
+    let (folder, _) = split_path(path)?;
     if folder == FOLDER && is_ours(path, file::KIND) {
         return Ok(());
     }
@@ -196,7 +200,7 @@ pub(crate) fn check_swap_file(path: &str) -> Result<(), String> {
 const MAX_NAME: usize = 200;
 
 /// Splits a path into folder and name; refuses parts such as `..` that could lead elsewhere.
-fn split(path: &str) -> Result<(&str, &str), String> {
+fn split_path(path: &str) -> Result<(&str, &str), String> {
     let strange = |part: &str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@:\\".contains(&byte);
         part.is_empty()

@@ -55,7 +55,7 @@ pub(crate) fn undo(
     diskseq: Option<u64>,
     run: Run,
 ) -> Result<Outcome, Error> {
-    if is_anothers(host, area, diskseq) {
+    if is_another_disk(host, area, diskseq) {
         return Ok(Outcome::Gone);
     }
     let Some(found) = host.swaps().into_iter().find(|it| it.path == area) else {
@@ -67,7 +67,7 @@ pub(crate) fn undo(
         return Err(Error::Uncertain { what: area.to_owned(), why: why.to_owned() });
     }
     if run.is_plan {
-        return drain::switch_off(host, &found).map(|()| Outcome::Returned);
+        return drain::disable_area(host, &found).map(|()| Outcome::Returned);
     }
     let room = || Error::NoRoom {
         area: area.to_owned(),
@@ -94,13 +94,13 @@ pub(crate) fn undo_made_at_boot(
     let Some((found, setup)) = drain::area_as_planned(host, area, planned) else {
         return Ok(Outcome::Gone);
     };
-    drain::switch_off(host, &found)?;
+    drain::disable_area(host, &found)?;
     zram::reset(host, setup.number)?;
     Ok(Outcome::Returned)
 }
 
 /// Whether the disk of a swap area is another one than the journal recorded.
-fn is_anothers(host: &dyn HostOps, area: &str, diskseq: Option<u64>) -> bool {
+fn is_another_disk(host: &dyn HostOps, area: &str, diskseq: Option<u64>) -> bool {
     diskseq.is_some_and(|diskseq| diskseq_of(host, area) != Some(diskseq))
 }
 

@@ -619,7 +619,7 @@ fn swap_that_no_run_made_stays_on() {
         zram: None,
     });
     fake.world().state.swaps.insert("/dev/vdb".to_owned());
-    let line = Record::Announced { id: 2, what }.line();
+    let line = Record::Announced { id: 2, what }.to_line();
     fake.world().journals.get_mut(&path).unwrap().extend(line);
     let outcomes = recover(&fake);
     assert!(matches!(&outcomes[..], [Outcome::Left { .. }, Outcome::Returned]), "{outcomes:?}");

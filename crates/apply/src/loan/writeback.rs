@@ -36,7 +36,7 @@ impl Writer {
         let (end, ended) = channel::<()>();
         let work = move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(every) {
-                pass(host.as_mut(), number)?;
+                run_pass(host.as_mut(), number)?;
             }
             Ok(())
         };
@@ -67,9 +67,9 @@ impl Drop for Writer {
 }
 
 /// Writes back the pages that are still marked idle, then marks all pages as idle.
-fn pass(host: &mut dyn HostOps, number: u32) -> Result<(), Error> {
-    zram::set(host, number, "writeback", "idle")?;
-    zram::set(host, number, "idle", "all")
+fn run_pass(host: &mut dyn HostOps, number: u32) -> Result<(), Error> {
+    zram::write_setting(host, number, "writeback", "idle")?;
+    zram::write_setting(host, number, "idle", "all")
 }
 
 #[cfg(test)]

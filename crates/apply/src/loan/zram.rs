@@ -27,11 +27,11 @@ const CONTROL: &str = "/sys/class/zram-control";
 const SETTLING: Duration = Duration::from_millis(250);
 
 /// Describes a lent zram device for its borrower.
-pub(crate) fn lend(loan: LoanId, number: u32) -> ZramDevice {
-    ZramDevice { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
+pub(crate) fn describe_device(loan: LoanId, number: u32) -> ZramDevice {
+    ZramDevice { loan, number, device: area_path(number).into(), sysfs: sysfs(number).into() }
 }
 
-pub(crate) fn area(number: u32) -> String {
+pub(crate) fn area_path(number: u32) -> String {
     format!("/dev/zram{number}")
 }
 
@@ -105,7 +105,7 @@ fn sysfs(number: u32) -> String {
     format!("/sys/block/zram{number}")
 }
 
-pub(crate) fn is_there(host: &dyn HostOps) -> bool {
+pub(crate) fn is_loaded(host: &dyn HostOps) -> bool {
     host.exists(&format!("{CONTROL}/hot_add"))
 }
 
@@ -163,22 +163,22 @@ pub(crate) fn set_up(host: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Re
             let what = format!("zram {parameters}");
             return Err(Error::Absent { what, why: "this kernel has no algorithm_params" });
         }
-        set(host, number, "algorithm_params", &parameters)?;
+        write_setting(host, number, "algorithm_params", &parameters)?;
     }
     if let Some(limit) = spec.mem_limit {
-        set(host, number, "mem_limit", &limit.get().to_string())?;
+        write_setting(host, number, "mem_limit", &limit.get().to_string())?;
     }
     if let Some(writeback) = &spec.writeback {
         set_backing(host, number, &writeback.device)?;
     }
-    set(host, number, "disksize", &spec.disksize.get().to_string())?;
+    write_setting(host, number, "disksize", &spec.disksize.get().to_string())?;
     let path = format!("{}/disksize", sysfs(number));
     let found = host.read(&path).doing(|| path.clone())?;
     check_stored(&path, spec.disksize.get(), &found)
 }
 
 /// Writes a value into a sysfs file of a zram device.
-pub(crate) fn set(
+pub(crate) fn write_setting(
     host: &mut dyn HostOps,
     number: u32,
     file: &str,
@@ -195,7 +195,7 @@ fn set_backing(host: &mut dyn HostOps, number: u32, device: &str) -> Result<(), 
         let why = "zram of this kernel has no writeback (CONFIG_ZRAM_WRITEBACK)";
         return Err(Error::Absent { what: "zram.backing_dev".to_owned(), why });
     }
-    set(host, number, "backing_dev", device)?;
+    write_setting(host, number, "backing_dev", device)?;
     let found = host.read(&path).doing(|| path.clone())?;
     if found == device {
         return Ok(());
@@ -206,7 +206,7 @@ fn set_backing(host: &mut dyn HostOps, number: u32, device: &str) -> Result<(), 
 fn set_algorithm(host: &mut dyn HostOps, number: u32, algorithm: &str) -> Result<(), Error> {
     let path = format!("{}/comp_algorithm", sysfs(number));
     let offered = host.read(&path).doing(|| path.clone())?;
-    let result = set(host, number, "comp_algorithm", algorithm);
+    let result = write_setting(host, number, "comp_algorithm", algorithm);
     match &result {
         Err(Error::Kernel { source, .. }) if source.kind() == ErrorKind::InvalidInput => {
             Err(Error::Value {

@@ -289,7 +289,7 @@ fn check_setting(
 /// Reads what exists at a path; fails if a plan may not write there or the folder is not writable.
 fn read_config(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
     let kernel = |source| Error::Kernel { doing: path.to_owned(), source };
-    host.may_write_config(folder_of(path)).map_err(kernel)?;
+    host.check_config_writable(folder_of(path)).map_err(kernel)?;
     host.config(path).map_err(kernel)
 }
 
@@ -415,7 +415,7 @@ fn check_zram_swap(
         ));
     }
     if !exists {
-        let numbers = if zram::is_there(host) { zram::numbers(host)? } else { Vec::new() };
+        let numbers = if zram::is_loaded(host) { zram::numbers(host)? } else { Vec::new() };
         let next = (0..).find(|number| !numbers.contains(number)).unwrap_or_default();
         if next != number {
             let found = format!("that the next new device would be /dev/zram{next}");
@@ -457,7 +457,7 @@ fn check_swap_file(
 
 /// Whether swap on this file is enabled as the plan says.
 pub(crate) fn is_swap_file_as_planned(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> bool {
-    let Some(area) = drain::area(host, path) else { return false };
+    let Some(area) = drain::find_area(host, path) else { return false };
     let is_priority = match to.priority {
         Some(priority) => area.priority == i32::from(priority),
         None => area.priority < 0,
@@ -478,7 +478,7 @@ pub(crate) fn area_of_step(journal: &Reading, step: &str) -> Option<String> {
 
 /// Whether swap on this device is enabled as the plan says.
 pub(crate) fn is_as_planned(host: &dyn HostOps, path: &str, to: &ZramSwap) -> bool {
-    let Some(area) = drain::area(host, path) else { return false };
+    let Some(area) = drain::find_area(host, path) else { return false };
     let setup = drain::zram_setup(host, path).ok().flatten();
     setup.is_some_and(|setup| zram::is_as_planned(&setup, area.priority, to))
 }

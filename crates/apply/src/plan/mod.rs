@@ -124,7 +124,7 @@ fn live_host(stop: &Arc<AtomicBool>) -> Result<Live, Error> {
 /// # Errors
 /// If the folder of journals cannot be read: only root may.
 pub fn plans_in_force(state: &Path) -> Result<Vec<InForce>, Error> {
-    if !journal::is_there(state)? {
+    if !journal::has_folder(state)? {
         return Ok(Vec::new());
     }
     let host = Live::new().doing(|| "/".to_owned())?;
@@ -137,7 +137,7 @@ pub fn plans_in_force(state: &Path) -> Result<Vec<InForce>, Error> {
 /// # Errors
 /// If another run holds the lock, there is no such plan, or a later plan changed the same thing.
 pub fn undo_plans(state: &Path, which: UndoTarget<'_>) -> Result<Vec<Recovered>, Error> {
-    if !journal::is_there(state)? {
+    if !journal::has_folder(state)? {
         return match which {
             UndoTarget::One(id) => Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() }),
             _ => Ok(Vec::new()),
@@ -159,7 +159,7 @@ pub fn undo_plans(state: &Path, which: UndoTarget<'_>) -> Result<Vec<Recovered>,
 /// # Errors
 /// If no plan of that number or id is on trial, or another run holds the lock.
 pub fn confirm_plan(state: &Path, id: &str) -> Result<(), Error> {
-    if !journal::is_there(state)? {
+    if !journal::has_folder(state)? {
         return Err(Error::NotOnTrial { id: id.to_owned(), known: Vec::new() });
     }
     let _lock = Lock::take(state)?;
@@ -177,7 +177,7 @@ pub fn verify_plans(
     configuration: &Configuration,
 ) -> Result<Vec<Verified>, Error> {
     let host = Live::new().doing(|| "/".to_owned())?;
-    let journals = match journal::is_there(state) {
+    let journals = match journal::has_folder(state) {
         Ok(true) => undo::read_journals(&host, &crate::live::resolve(state)?),
         Ok(false) => Ok(Vec::new()),
         Err(error) => Err(error),
@@ -195,7 +195,7 @@ pub fn verify_plans(
 /// # Errors
 /// If the folder of journals cannot be read: only root may.
 pub fn doubtful_journals(state: &Path) -> Result<Vec<DoubtfulJournal>, Error> {
-    if !journal::is_there(state)? {
+    if !journal::has_folder(state)? {
         return Ok(Vec::new());
     }
     let host = Live::new().doing(|| "/".to_owned())?;

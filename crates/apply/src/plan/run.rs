@@ -184,8 +184,8 @@ pub(crate) fn carry_out(
             }
         }
     }
-    let settled = settle(&changes, before, &drained, options, report);
-    let kept = settled.and_then(|watched| changes.note(&Record::Applied).map(|()| watched));
+    let settled = observe_programs(&changes, before, &drained, options, report);
+    let kept = settled.and_then(|watched| changes.add_record(&Record::Applied).map(|()| watched));
     match kept {
         Ok(watched) => {
             changes.keep();
@@ -240,10 +240,10 @@ fn carry_out_step(
     if *checked == CheckedStep::InPlace {
         return Ok(None);
     }
-    changes.note(&Record::Step { id: step.id.clone() })?;
+    changes.add_record(&Record::Step { id: step.id.clone() })?;
     match checked {
         CheckedStep::InPlace => {}
-        CheckedStep::Setting(setting) => set(changes, setting)?,
+        CheckedStep::Setting(setting) => write_setting(changes, setting)?,
         CheckedStep::File(file) => write_file(changes, file)?,
         CheckedStep::Link(link) => make_link(changes, link)?,
         CheckedStep::ReloadUnits => drop(changes.make(RecordedChange::Units, config::reload)?),
@@ -265,7 +265,7 @@ fn refuse_unless(is_as_checked: bool, what: &str) -> Result<(), Error> {
 }
 
 /// Writes a setting, as a step of the plan.
-fn set(changes: &mut Transaction, setting: &SettingChange) -> Result<(), Error> {
+fn write_setting(changes: &mut Transaction, setting: &SettingChange) -> Result<(), Error> {
     changes.make(RecordedChange::Setting(setting.clone()), |host| {
         refuse_unless(knob::has_value(host, &setting.path, &setting.old)?, &setting.name)?;
         knob::set(host, setting)
@@ -326,7 +326,7 @@ fn add_zram_swap(changes: &mut Transaction, swap: &ZramSwapToAdd) -> Result<(), 
             number
         }
     };
-    let area = zram::area(number);
+    let area = zram::area_path(number);
     let diskseq = swap::diskseq_of(changes.host(), &area);
     let zram = lasts.then(|| to.clone());
     enable_swap(changes, EnabledSwap { area, diskseq, zram }, Some(to.priority))
@@ -367,7 +367,7 @@ fn enable_swap(
 }
 
 fn check_priority(host: &dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
-    let found = drain::area(host, area).map(|found| found.priority);
+    let found = drain::find_area(host, area).map(|found| found.priority);
     let is_it = match priority {
         Some(priority) => found == Some(i32::from(priority)),
         None => found.is_some_and(|found| found < 0),
@@ -406,7 +406,7 @@ fn disable_swap(
     area: &str,
     zram: Option<ZramSetup>,
 ) -> Result<u64, Error> {
-    let found = drain::area(changes.host(), area);
+    let found = drain::find_area(changes.host(), area);
     let priority = found.map(|found| found.priority).unwrap_or_default();
     let swap = DisabledSwap { area: area.to_owned(), priority, zram };
     changes.make(RecordedChange::Drained(swap.clone()), |host| drained::drain(host, &swap))
@@ -420,7 +420,7 @@ const MOST_WAITING: u64 = 10;
 
 /// Observes programs for some time after the last step. If swap was disabled and programs grow so
 /// that memory runs short, this ends early, before the kernel kills any.
-fn settle(
+fn observe_programs(
     changes: &Transaction,
     before: Strain,
     drained: &[(usize, u64)],
@@ -436,7 +436,9 @@ fn settle(
     let mut waited = Duration::ZERO;
     while waited < options.settle {
         if !drained.is_empty() {
-            brake.check_after(&drain::sample(changes.host(), waited)).map_err(Error::Strained)?;
+            brake
+                .check_after(&drain::take_sample(changes.host(), waited))
+                .map_err(Error::Strained)?;
         }
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
@@ -454,10 +456,10 @@ fn settle(
         oom_kills: end.oom_kills.saturating_sub(before.oom_kills),
         refaults: end.refaults.saturating_sub(start.refaults),
     };
-    judge(&watched, before.full_percent, options.settle).map(|()| watched)
+    check_pressure(&watched, before.full_percent, options.settle).map(|()| watched)
 }
 
-fn judge(watched: &Watched, usual_percent: u64, settle: Duration) -> Result<(), Error> {
+fn check_pressure(watched: &Watched, usual_percent: u64, settle: Duration) -> Result<(), Error> {
     if watched.oom_kills > 0 {
         let kills = watched.oom_kills;
         let why =

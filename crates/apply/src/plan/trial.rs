@@ -18,7 +18,7 @@ use crate::journal::{
 use crate::loan::config;
 use crate::loan::run::Run;
 use crate::plan::undo::{PlanJournal, UndoTarget, read_journals, undo};
-use crate::recover::{Conflicts, boot_id, recover_one, settle};
+use crate::recover::{Conflicts, boot_id, recover_one, undo_and_record};
 use crate::transaction::Transaction;
 use pagewise_model::undo::Recovered;
 
@@ -61,7 +61,7 @@ pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Res
     }
     let until = changes.host().now() / 1000 + time.as_secs();
     let until_since_boot = Some(changes.host().since_boot() / 1000 + time.as_secs());
-    changes.note(&Record::Trial { until, until_since_boot })?;
+    changes.add_record(&Record::Trial { until, until_since_boot })?;
     let journal = changes.journal_path().and_then(|path| path.rsplit('/').next());
     let journal = journal.unwrap_or_default().to_owned();
     let text = unit_text(&program, state);
@@ -120,7 +120,7 @@ fn undo_trials(
     let journals = read_journals(host, folder)?;
     let undone = journals.iter().rev().filter(|it| is_chosen(it)).map(|it| {
         if it.reading.may_be_confirmed() {
-            return it.leave("that the plan was confirmed");
+            return it.report_kept("that the plan was confirmed");
         }
         recover_one(host, &it.path, Conflicts::Keep, &boot_id).0
     });
@@ -131,7 +131,7 @@ fn undo_trials(
 /// interrupted.
 pub(crate) fn undo_overdue(host: &mut dyn HostOps, folder: &str) -> Result<Vec<Recovered>, Error> {
     let undone = undo_unconfirmed(host, folder, None)?;
-    with_interrupted(undone, host, folder)
+    add_interrupted(undone, host, folder)
 }
 
 /// Undoes every plan on trial, and plans whose run was interrupted.
@@ -140,12 +140,12 @@ pub(crate) fn undo_before_removal(
     folder: &str,
 ) -> Result<Vec<Recovered>, Error> {
     let undone = undo_trials(host, folder, &|it| it.reading.trial_end().is_some())?;
-    with_interrupted(undone, host, folder)
+    add_interrupted(undone, host, folder)
 }
 
 /// Undoes the interrupted plans too, and adds the results to those of the plans that were undone
 /// already.
-fn with_interrupted(
+fn add_interrupted(
     mut undone: Vec<Recovered>,
     host: &mut dyn HostOps,
     folder: &str,
@@ -177,7 +177,7 @@ pub(crate) fn confirm(host: &mut dyn HostOps, folder: &str, id: &str) -> Result<
     for (_, open) in
         it.reading.open_changes_by_step().iter().rev().filter(|(step, _)| step.is_empty())
     {
-        settle(host, &mut journal, open, Run::OWN_PLAN)?;
+        undo_and_record(host, &mut journal, open, Run::OWN_PLAN)?;
     }
     Ok(())
 }

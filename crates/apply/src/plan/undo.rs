@@ -91,7 +91,7 @@ impl PlanJournal {
 
     /// The result for a plan that is not undone by itself, because a damaged line of its journal
     /// may have said something that forbids it: all its changes stay.
-    pub(crate) fn leave(&self, what_it_may_say: &str) -> Recovered {
+    pub(crate) fn report_kept(&self, what_it_may_say: &str) -> Recovered {
         let line = self.reading.damaged_line.unwrap_or_default();
         let id = self.id();
         let why =
@@ -116,7 +116,7 @@ impl PlanJournal {
 
     /// Why it cannot be known from this journal whether its plan is applied as it says; `None` if
     /// it can.
-    pub(crate) fn doubt(&self) -> Option<String> {
+    pub(crate) fn why_doubtful(&self) -> Option<String> {
         match (&self.unread, self.reading.damaged_line) {
             (Some(UnreadJournal::Untrusted(why)), _) => Some(format!("it was not read: {why}")),
             (Some(UnreadJournal::NoFile(_)), _) | (None, None) => None,
@@ -158,7 +158,7 @@ pub(crate) fn undo(
     let is_named = matches!(which, UndoTarget::One(_) | UndoTarget::All);
     let undone = meant.iter().rev().map(|it| {
         if !is_named && it.reading.damaged_line.is_some() && it.reading.may_be_applied() {
-            return it.leave("that the plan was applied completely");
+            return it.report_kept("that the plan was applied completely");
         }
         recover_one(host, &it.path, Conflicts::Keep, &boot_id).0
     });

@@ -44,7 +44,7 @@ pub struct DoubtfulJournal {
 
 pub(crate) fn doubtful_journals(journals: &[PlanJournal]) -> Vec<DoubtfulJournal> {
     let doubtful = journals.iter().filter_map(|it| {
-        Some(DoubtfulJournal { path: it.path.clone(), id: it.id(), why: it.doubt()? })
+        Some(DoubtfulJournal { path: it.path.clone(), id: it.id(), why: it.why_doubtful()? })
     });
     doubtful.collect()
 }
@@ -176,7 +176,8 @@ fn compare_setting(
     let number = |text: &str| text.parse::<u64>().ok();
     let is_raised = name == AT_LEAST && number(&found) >= number(&planned);
     if found != planned && !is_raised {
-        let by = setters(name, configuration).into_iter().rev().find(|(_, value)| *value == found);
+        let by =
+            list_setters(name, configuration).into_iter().rev().find(|(_, value)| *value == found);
         differences.push(Difference {
             kind: DifferenceKind::Running,
             planned: planned.clone(),
@@ -185,7 +186,7 @@ fn compare_setting(
         });
     }
     // the last line wins at boot
-    if let Some((by, value)) = setters(name, configuration).pop() {
+    if let Some((by, value)) = list_setters(name, configuration).pop() {
         if instance.is_none() && value != planned {
             let by = Some(by);
             differences.push(Difference {
@@ -201,7 +202,7 @@ fn compare_setting(
 
 /// Where configuration files set a knob, and the value of each such line, in the order of
 /// application; the last one wins.
-fn setters(name: &str, configuration: &Configuration) -> Vec<(String, String)> {
+fn list_setters(name: &str, configuration: &Configuration) -> Vec<(String, String)> {
     let is_it = |setting: &&PersistentSetting| {
         let is_of_knob =
             matches!(&setting.target, Target::Knob { knob, instance: None } if *knob == name);
@@ -320,14 +321,14 @@ fn compare_swap_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<D
 }
 
 fn describe_swap(host: &dyn HostOps, area: &str) -> String {
-    match drain::area(host, area) {
+    match drain::find_area(host, area) {
         Some(found) => format!("{} of swap with priority {}", found.size, found.priority),
         None => "no such swap".to_owned(),
     }
 }
 
 fn compare_priority(host: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
-    if drain::area(host, area).is_some_and(|found| found.priority == i32::from(to)) {
+    if drain::find_area(host, area).is_some_and(|found| found.priority == i32::from(to)) {
         return Vec::new();
     }
     vec![Difference {
@@ -345,7 +346,7 @@ fn compare_drained(host: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Differe
         Change::AddZramSwap { to, .. } => is_as_planned(host, target, to),
         _ => false,
     });
-    match drain::area(host, target).filter(|_| !is_new) {
+    match drain::find_area(host, target).filter(|_| !is_new) {
         None => Vec::new(),
         Some(found) => vec![Difference {
             kind: DifferenceKind::Swap,

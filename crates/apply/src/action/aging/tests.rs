@@ -254,11 +254,11 @@ fn each_aging_is_in_the_history_once_with_its_effect_if_that_was_counted() {
     let mut kernel = kernel(&[8000, 7900, 400]);
     age_on(&mut kernel).unwrap();
     let all = || kernel.records.iter().cloned().map(ActionRecord::Aging);
-    let joined = join(all().collect());
+    let joined = join_records(all().collect());
     assert_eq!(joined.iter().map(|it| it.round).collect::<Vec<_>>(), [1, 2]);
     assert!(joined.iter().all(|it| it.after.is_some()));
     // a run that was killed
-    let joined = join(all().take(3).collect());
+    let joined = join_records(all().take(3).collect());
     assert_eq!(joined.len(), 2);
     assert!(joined[1].after.is_none());
 }

@@ -105,7 +105,7 @@ impl Brake {
 
     fn check_spare(&mut self, now: Spare, available: Bytes, needed: u64) -> Result<(), String> {
         let soon = self.lost_until_stopped(&now);
-        let reserve = if self.all_wait(&now) { 2 * self.reserve } else { self.reserve };
+        let reserve = if self.are_all_waiting(&now) { 2 * self.reserve } else { self.reserve };
         self.remember(now);
         if now.spare - soon < i128::from(reserve) {
             let mut demands = vec![format!("{} stay in reserve", Bytes::new(reserve))];
@@ -148,7 +148,7 @@ impl Brake {
     }
 
     /// Whether all tasks waited for memory for more than half of the time.
-    fn all_wait(&self, now: &Spare) -> bool {
+    fn are_all_waiting(&self, now: &Spare) -> bool {
         let Some(then) = self.past.front() else { return false };
         let (Some(before), Some(after)) = (then.full_us, now.full_us) else { return false };
         let took = now.at.saturating_sub(then.at).as_micros();
