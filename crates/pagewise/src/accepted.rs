@@ -21,10 +21,10 @@ use crate::cli::Severity;
 
 /// The configuration file if the command line names no other.
 pub(crate) const FILE: &str = "/etc/pagewise/doctor.toml";
-/// Maximum size of the file of accepted findings in bytes; a real one has a few lines.
+/// Maximum size of the configuration file in bytes; such a file usually has a few lines.
 const LONGEST: u64 = 64 << 10;
 
-/// The accepted findings, as the file names them.
+/// What `doctor` leaves out, as read from the configuration file.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Accepted {
     /// IDs of the rules whose findings are left out.
@@ -33,8 +33,8 @@ pub(crate) struct Accepted {
     pub(crate) min_severity: Option<Severity>,
 }
 
-/// Reads the accepted findings from the named file, which must exist, or else from [`FILE`], which
-/// may be missing.
+/// Reads the configuration from `named`, which must exist; if no file is named, from [`FILE`],
+/// which may be missing.
 pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
     let path = named.unwrap_or(Path::new(FILE));
     match UserFile::open(path, LONGEST).and_then(UserFile::into_text) {
@@ -45,7 +45,7 @@ pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
 }
 
 pub(crate) fn parse(text: &str) -> anyhow::Result<Accepted> {
-    // the message omits the line itself: root can name any file here, also one with secrets
+    // the message does not quote the line: root can name any file here, even one with secrets
     let table: Table = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = 1 + before.matches('\n').count();

@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-/// A command that runs the file of the running process, also if the file at its path was replaced
-/// since.
+/// A command that starts the executable file of this process, even if another file has replaced it
+/// at its path.
 #[expect(clippy::disallowed_methods, reason = "no other program than this one")]
 pub(crate) fn pagewise() -> Command {
     Command::new("/proc/self/exe")

@@ -45,13 +45,13 @@ pub(crate) fn order() -> impl TypedValueParser<Value = Sort> {
     one_of(&ORDERS)
 }
 
-/// The id of a rule.
+/// Parser for the ID of a rule of `doctor`.
 pub(crate) fn rule() -> impl TypedValueParser<Value = String> {
     let rules = pagewise_decide::rules();
     PossibleValuesParser::new(rules.map(|(id, doc)| PossibleValue::new(id).help(doc)))
 }
 
-/// A subject of `pagewise explain`.
+/// Parser for a subject of `pagewise explain`.
 pub(crate) fn subject() -> impl TypedValueParser<Value = String> {
     let subjects = pagewise_explain::subjects().iter();
     PossibleValuesParser::new(
@@ -59,7 +59,7 @@ pub(crate) fn subject() -> impl TypedValueParser<Value = String> {
     )
 }
 
-/// The name of a rule of `plan`, or the ID of a finding that such a rule fixes.
+/// Parser for the ID of a rule of `plan`, or of a finding that such a rule fixes.
 pub(crate) fn plan_rule() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(pagewise_plan::names())
 }

@@ -119,8 +119,9 @@ pub(crate) use verify::Verify;
 use why::WHY;
 pub(crate) use why::Why;
 
-/// What `--version` prints: the version, and if the build knows it, the commit and its date
-/// (xtask/scripts/build-static.sh). Who builds from an archive without git may set the variable, too.
+/// What `--version` prints: the version and, if PAGEWISE_VERSION was set at build time, the commit
+/// and its date. xtask/scripts/build-static.sh sets the variable; whoever builds from an archive
+/// without git may set it, too.
 const VERSION: &str = match option_env!("PAGEWISE_VERSION") {
     Some(version) => {
         assert!(

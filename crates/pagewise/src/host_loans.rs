@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A session that lends parts of this host, and messages about what earlier runs left behind.
+//! Temporary changes of this host for an experiment, and messages about changes that earlier runs
+//! left behind.
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +11,26 @@ use pagewise_report::text;
 use pagewise_stats::Experiment;
 use pagewise_terminal::output;
 
-/// Advice if something borrowed from the host was not returned.
+/// Advice if a temporary change could not be undone.
 const NEXT: &str = "`pagewise undo` tries again, and closes what somebody else has changed since";
 
-/// The message that follows the lines about what was not returned.
+/// The error that follows one line for each change that could not be undone.
 pub(crate) const NOT_ALL_BACK: &str = "what is named above was not given back";
 
-/// Everything that an experiment borrows from this host. It is returned when this is dropped, or
-/// after a crash by the rescue.
+/// The temporary changes that an experiment makes on this host. They are undone when this value is
+/// dropped; if this process crashes, the rescue process undoes them.
 #[derive(Debug)]
 pub(crate) struct HostLoans {
-    /// Lends settings, swap and cgroups of the host. Declared before the rescue, so that it is
-    /// dropped first.
+    /// Makes and undoes temporary changes of settings, swap and cgroups. Declared before the
+    /// rescue, so that it is dropped first.
     pub(crate) session: Session,
     _rescue: Option<Rescue>,
 }
 
 impl HostLoans {
-    /// Restores what earlier runs left behind, and reports that on standard error. Fails if another
-    /// run borrows at the same time, or if the folder of journals cannot be written.
+    /// Undoes the changes that earlier runs left behind, and reports that on standard error. Fails
+    /// if another run changes the host at the same time, or if the folder of journals cannot be
+    /// written.
     pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
         let state = state_folder();
         let mut loans = Self::open_in(&state, allow_shared_swap)?;
@@ -38,8 +40,8 @@ impl HostLoans {
         Ok(loans)
     }
 
-    /// Opens a session for an experiment. If no arm has its own swap, the host's swap may stay in
-    /// use.
+    /// Opens a session for an experiment. If no arm has its own swap, the host may use other swap
+    /// meanwhile.
     pub(crate) fn for_arms(
         experiment: &Experiment,
         allow_shared_swap: bool,
@@ -47,8 +49,8 @@ impl HostLoans {
         Self::open(allow_shared_swap || !experiment.lends_swap())
     }
 
-    /// Like [`Self::open`], with another folder for journals, and without a rescue for a crash of
-    /// this program.
+    /// Like [`Self::open`], with another folder for journals, and without the rescue process that
+    /// undoes the changes if this program crashes.
     pub(crate) fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
         let (mut session, left_behind) = Session::open(state)?;
         for line in left_behind.iter().flat_map(text::describe_recovered) {
@@ -73,16 +75,15 @@ impl HostLoans {
         Ok(Self { session, _rescue: None })
     }
 
-    /// Returns everything borrowed from the host; one line for each thing that was not restored to
-    /// its former state.
+    /// Undoes all temporary changes; returns one line for each that could not be undone.
     pub(crate) fn end(self) -> Vec<String> {
         let returns = self.session.end();
         let unsettled = returns.iter().filter(|it| !it.outcome.is_settled());
         unsettled.map(|it| text::describe_returned(&it.what, &it.outcome)).collect()
     }
 
-    /// Returns everything, and reports on standard error what was not restored, with advice.
-    /// Returns whether everything was restored.
+    /// Undoes all temporary changes, and reports on standard error which could not be undone, with
+    /// advice. Returns whether all were undone.
     pub(crate) fn end_with_messages(self) -> bool {
         let left = self.end();
         left.iter().for_each(output::message);

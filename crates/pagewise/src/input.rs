@@ -22,8 +22,8 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
     Ok(if once { recording.without_start() } else { recording })
 }
 
-/// Reads everything that findings need, at both ends of the interval; proportional sizes (PSS) only
-/// of large processes.
+/// Reads everything that findings need, at both ends of the interval; proportional sizes (PSS) are
+/// read only for large processes.
 pub(crate) fn interval(host: &Recording, global: &Global) -> anyhow::Result<Interval> {
     let scope = Scope { smaps_enough: 0, ..Scope::everything(global.smaps_budget) };
     interval_of(host, global, &scope)

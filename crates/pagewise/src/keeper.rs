@@ -2,13 +2,15 @@
 //! A file that a confined process fills → its name, or its removal, by a helper process.
 //!
 //! A process that reads other programs' pages may not rename or remove anything (see
-//! `pagewise-sandbox`). So before it gives these rights up it starts this program again, as a helper
-//! that holds the two paths and waits on a pipe. One word from the confined process lets the helper
-//! rename the file. If the pipe closes without that word (an error, a full disk, a crash, SIGKILL) the
-//! helper removes the file. The confined process chooses neither path, so whoever takes it over gains
-//! nothing but a file of pages under the name that the user typed.
+//! `pagewise-sandbox`). So before it gives these rights up it starts this program again, as a
+//! helper that receives the two paths and waits on a pipe. If the confined process writes one word
+//! to the pipe, the helper renames the file. If the pipe closes without that word (an error, a full
+//! disk, a crash, SIGKILL) the helper removes the file. The confined process chooses neither path:
+//! an attacker who takes it over can only put pages of his choice into the file that the user
+//! named.
 //!
-//! The helper has a process group of its own: Ctrl-C does not end it before the file is settled.
+//! The helper has a process group of its own, so that Ctrl-C does not end it before the file is
+//! renamed or removed.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -23,11 +25,11 @@ use crate::again;
 
 /// What the confined process writes to the helper once the file is complete.
 const WHOLE: &[u8] = b"whole";
-/// What the helper answers if a file with the final name exists by now; otherwise it answers with
-/// an errno.
+/// What the helper answers if a file with the final name already exists. After any other error it
+/// answers with the errno.
 const TAKEN: &str = "taken";
 
-/// The handle that the confined process has of the helper, which names or removes one file.
+/// The confined process's handle of the helper.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     helper: Child,

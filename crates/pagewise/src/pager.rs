@@ -3,9 +3,9 @@
 //!
 //! The process that reads a recording or page contents may not start programs (see
 //! `pagewise-sandbox`). So before it gives this right up it starts this program again, as a helper that
-//! reads text from a pipe. When the text is complete, the helper starts the pager with it. Without text,
-//! because of an error or of Ctrl-C, the pager is not started, so that an error message stands on a
-//! terminal in its usual state.
+//! reads text from a pipe. When the text is complete, the helper starts the pager with it. Without
+//! text, because of an error or of Ctrl-C, the pager is not started, so that an error message is
+//! printed to the terminal in its usual state.
 //!
 //! The environment variable PAGER names the pager, as for man and git; if it is not set, `less` is used.
 //! `less` then keeps colours, leaves the text on the screen, and ends at once if it fits on the screen.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every command that a document shows can be typed: it is parsed as the program parses it.
+//! Tests that every command that a document shows is accepted by the program's own parser.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use clap::error::ErrorKind;
 
 use super::Cli;
 
-/// Words that stand for a value of the reader, with one that parses. Other words in capitals, such as
-/// FILE, parse as they are.
+/// Placeholders in documents that the parser would refuse, each with a value that it accepts. Other
+/// placeholders, such as FILE, are accepted as they are.
 const VALUES: [(&str, &str); 13] = [
     ("PID", "1"),
     ("N", "1"),
@@ -49,11 +49,11 @@ fn documents() -> Vec<(PathBuf, String)> {
 #[derive(Debug)]
 struct Shown {
     command: String,
-    /// Whether it is code within text, which may name a verb without all that it needs.
+    /// Whether the command stands within a sentence, where required arguments may be left out.
     is_within_text: bool,
 }
 
-/// The commands of a document: lines of its code blocks, and code within its text.
+/// The commands of a document: the lines of its code blocks, and code within its sentences.
 fn commands(markdown: &str) -> Vec<Shown> {
     let (mut found, mut prose, mut is_code) = (Vec::new(), String::new(), false);
     let joined = join_continued(markdown);
@@ -62,7 +62,7 @@ fn commands(markdown: &str) -> Vec<Shown> {
             is_code = !is_code;
         } else if is_code {
             let line = line.trim_start().trim_start_matches("$ ").trim_start_matches("# ");
-            // a description stands in a column of its own, behind two spaces
+            // two spaces separate the command from a description in the same line
             let command = until(line, "  ").to_owned();
             found.push(Shown { command, is_within_text: false });
         } else {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The groups in which help and the man page list the verbs.
 //!
-//! clap has one heading for all subcommands, so the list is text of ours. Its words are the verbs' own
-//! descriptions; only the order and the headings are written here.
+//! clap supports only one heading for all subcommands, so this module replaces that part of the
+//! help. The descriptions of the verbs are clap's; only the order and the headings are defined
+//! here.
 
 use clap::Command;
 use clap::builder::Styles;

@@ -65,7 +65,7 @@ fn age(global: &Global, group: &Name, args: &cli::Age) -> anyhow::Result<Aging> 
         _ => shown.because(&format!("aged {done} of at most {} times", args.times)),
     };
     let aged = aging::age(&state_folder(), group.as_str(), budget, stop.flag(), &mut tell);
-    // each kind has advice of its own
+    // each kind of failure has its own advice
     aged.map_err(|failure| match failure {
         AgingFailure::Aging(error) => error.into(),
         AgingFailure::Record(error) => error.into(),

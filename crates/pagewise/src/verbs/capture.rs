@@ -42,7 +42,7 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
         (false, false, _) => summary(Some(&path), &capture, packed.len()),
     };
     if args.folder.is_none() {
-        // the check below reads all of them again
+        // the check below reads all files again
         capture.files.clear();
     }
     check(&packed)?;
@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-/// Writes a recording to standard output, and what is to be said of it to standard error.
+/// Writes a recording to standard output, and the summary to standard error.
 fn write_out(packed: &[u8], text: &str) -> anyhow::Result<Outcome> {
     output::write_out(packed)?;
     output::error_text(text, false);
@@ -103,7 +103,7 @@ fn path(args: &cli::Capture, capture: &Capture) -> PathBuf {
     named.cloned().unwrap_or_else(|| default_name(capture).into())
 }
 
-/// The names under which the child passes on values that are not files of a recording.
+/// Names under which the child process passes on what is not a file of the recording.
 const TOLD: &str = "told";
 const DEFAULT_NAME: &str = "name";
 const PACKED: &str = "packed";
@@ -221,8 +221,8 @@ fn date(unix_seconds: u64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// A summary of what the owner of the machine needs to know before sending the recording.
-/// `path` is `None` for standard output.
+/// What the owner of the machine needs to know before sending the recording. `path` is `None` for
+/// standard output.
 fn summary(path: Option<&Path>, capture: &Capture, packed: usize) -> String {
     let path = path.map(|path| Name::from(path.to_string_lossy().as_ref()));
     let place = path.as_ref().map_or("standard output", Name::as_str);

@@ -18,7 +18,8 @@ use super::why::store::Store;
 use super::why::times;
 use crate::{cli, input};
 
-/// A reading of the record is taken for one at a time that is at most so many seconds away.
+/// Maximum distance in seconds between a time that the user gave and the reading that is used for
+/// it.
 const NEAR: f64 = 600.0;
 
 pub(super) fn run(
@@ -36,12 +37,13 @@ pub(super) fn run(
         Some(path) => Second::Recording(path),
         None => Second::Live(Box::new(input::interval_of(&live(global)?, global, &scope())?)),
     };
-    // both files may come from anybody: all rights but reading files are given up before one is opened
+    // both files may come from anybody, so this process gives up all rights but reading files
+    // before it opens one
     Confinement::for_recording(true).enter();
     let (before, first) = intervals(before)?;
     let (before, after) = match (after, first) {
         (Second::Recording(path), _) => (before, intervals(path)?.0),
-        // for a recording over time, its own last two readings are the "after"
+        // for a recording over time, the "after" is made of its own last two readings
         (Second::Live(_), Some(first)) => (first, before),
         (Second::Live(live), None) => (before, *live),
     };
@@ -64,7 +66,7 @@ fn print(
     Ok(Outcome::Done)
 }
 
-/// The intervals that end at two times of a record, in the order of their times.
+/// Reads the record at two times; returns the earlier interval first.
 fn at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[Interval; 2]> {
     let [one, other] = typed else {
         let what = format!("--at: expected two times, found {}", typed.len());
@@ -87,7 +89,7 @@ fn at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[Inter
     Ok([before, after])
 }
 
-/// The reading that is nearest to a time, and the one before it.
+/// Reads the interval that ends with the reading nearest to a time.
 fn at_time(store: &Store, summaries: &[ReadingSummary], time: f64) -> anyhow::Result<Interval> {
     let distance = |it: &ReadingSummary| (it.unix_seconds - time).abs();
     let nearest = summaries.iter().min_by(|one, two| distance(one).total_cmp(&distance(two)));
@@ -139,13 +141,13 @@ fn compare_judged(before: Interval, after: Interval) -> Compared {
     compare(before, after, verdicts)
 }
 
-/// Reads a recording; of a recording over time, its last two readings and also its first two.
+/// Reads a recording; of a recording over time, the last two readings and separately the first two.
 fn intervals(path: &Path) -> anyhow::Result<(Interval, Option<Interval>)> {
     let (recording, first) = pagewise_observe::open_readings(path)?;
     let read = |it: &Recording| it.interval(&scope(), || anyhow::Ok(()));
     let interval = read(&recording)?;
     refuse_cut(path, &interval)?;
-    // of a truncated recording over time, the complete readings can be compared
+    // of a truncated recording over time, the complete readings can still be compared
     let cut = interval.end.problems.iter().find(|problem| problem.path.as_str() == "steps");
     if let Some(problem) = cut {
         output::message(problem);

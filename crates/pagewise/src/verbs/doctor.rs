@@ -45,7 +45,7 @@ pub(super) fn run(
     read_and_print(global, args, None, started)
 }
 
-/// `doctor --oom`, which writes the sizes of the newest kill to a file, too.
+/// Runs `doctor --oom`, and also writes the sizes of the newest kill to a file.
 pub(super) fn run_oom(
     global: &Global,
     what_if: bool,
@@ -119,8 +119,8 @@ struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Applies all rules. With `looks_inside`, the contents of some pages are read if a rule needs them:
-    /// then this process gives up most of its rights.
+    /// Applies all rules. With `looks_inside`, the contents of some pages are read if a rule needs
+    /// them; this process then gives up most of its rights first.
     fn make(host: &Recording, interval: &Interval, looks_inside: bool) -> Self {
         let looks_inside = looks_inside && pagewise_decide::contents_may_tell(interval);
         let read = (host.end.is_live() && looks_inside && room::has_for_contents())
@@ -139,7 +139,7 @@ impl Diagnosis {
     }
 }
 
-/// Whether the trouble of the finding has not ended, or ended within `--since`.
+/// Whether the finding is about the present, or about something that ended within `--since`.
 fn is_present(args: &cli::Doctor, interval: &Interval, finding: &Finding) -> bool {
     let since = args.since.map_or(0.0, |since| since.as_secs_f64());
     pagewise_decide::ended_seconds_ago(interval, finding).is_none_or(|ended| ended <= since)
@@ -233,8 +233,8 @@ fn check_readings(host: &Snapshot) -> anyhow::Result<()> {
     anyhow::bail!(Refusal::advised(what, "see what is missing: pagewise report"))
 }
 
-/// The exit status of `doctor`; `none` if no finding is about the present. If the output was cut (a closed pipe), it does not report the
-/// findings either.
+/// The exit status of `doctor`; `none` if no finding is about the present. If not all output was
+/// printed (a closed pipe), the status does not report findings either.
 fn outcome(printed: Printed, none: bool) -> Outcome {
     match printed {
         Printed::Whole if !none => Outcome::Findings,

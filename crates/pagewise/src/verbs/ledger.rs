@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise verify --history`: how often predicted gains came true; and the entries that `verify` adds.
+//! `pagewise verify --history`: how often predicted gains came true. Also the entries that `verify`
+//! adds to that history.
 
 use jiff::Timestamp;
 use pagewise_apply::plan::plans_in_force;

@@ -41,8 +41,8 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// What to read for `limits`: cgroups, processes without proportional sizes (PSS), and what shows
-/// how short of memory the host is.
+/// What to read for `limits`: cgroups, processes without proportional sizes (PSS), and the counters
+/// that show whether the host is short of memory.
 fn scope() -> Scope {
     Scope { kernel_log: false, ..Scope::everything(Duration::ZERO) }
 }
@@ -58,8 +58,8 @@ fn survey(
     survey_limits(interval, &LimitInputs { selected, age, generations, watched })
 }
 
-/// The multi-gen LRU generations of all cgroups. Only a live host has them: recordings leave the
-/// file out, because it holds the names of all cgroups.
+/// The multi-gen LRU generations of all cgroups, on a live host only: recordings do not contain
+/// that file, because it holds the names of all cgroups.
 fn generations_of(host: &Recording) -> Reading<Vec<GroupGenerations>> {
     if host.end.is_live() {
         return generations(&host.end);
@@ -108,7 +108,7 @@ fn select_group(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<N
     Ok(Some(found))
 }
 
-/// The cgroups, and the processes in them.
+/// Reads the cgroups, and the processes in them.
 pub(super) fn look(host: &HostRoot) -> Snapshot {
     snapshot(host, &Scope { settings: false, ..scope() })
 }

@@ -18,7 +18,7 @@ use pagewise_terminal::{Global, Outcome, output};
 
 use crate::{cli, input};
 
-/// Cgroups that may be chosen: each has four series.
+/// Maximum number of cgroups with metrics of their own: each adds four series.
 const MOST_GROUPS: usize = 64;
 
 pub(super) fn run(
@@ -44,12 +44,12 @@ pub(super) fn scope() -> Scope {
     Scope { process_rates: true, kernel_threads: true, ..Scope::everything(Duration::ZERO) }
 }
 
-/// The cgroups that the user chose, as typed.
+/// The cgroups named with `--group`, as typed: paths or systemd units.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WantedGroups(Vec<String>);
 
 impl WantedGroups {
-    /// The cgroups with these paths or units.
+    /// Takes paths or units as typed; refuses more than [`MOST_GROUPS`].
     pub(super) fn new(typed: &[String]) -> anyhow::Result<Self> {
         if typed.len() > MOST_GROUPS {
             let what = format!("--group: expected at most {MOST_GROUPS}, found {}", typed.len());
@@ -61,7 +61,7 @@ impl WantedGroups {
         Ok(Self(typed.to_vec()))
     }
 
-    /// Refuses a name that no cgroup of this host has now.
+    /// Refuses a path or unit if this host has no such cgroup now.
     pub(super) fn check(&self, seen: &Snapshot) -> anyhow::Result<()> {
         let missing = self.0.iter().find(|typed| find(seen, typed).is_empty());
         let Some(typed) = missing else { return Ok(()) };
@@ -86,7 +86,7 @@ fn find(seen: &Snapshot, typed: &str) -> Vec<Name> {
     groups::of_unit(seen, typed).into_iter().map(|group| group.path.clone()).collect()
 }
 
-/// What was decided about an interval.
+/// The verdict, the findings and the other values that the metrics show of an interval.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) verdict: HostVerdict,
@@ -130,7 +130,8 @@ fn generations_of(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
     if host.is_live() { generations(host) } else { Reading::not_read() }
 }
 
-/// The age of the oldest generation of any cgroup and node that has pages in it.
+/// The age in seconds of the oldest multi-gen LRU generation that has pages, over all cgroups and
+/// nodes.
 fn oldest(all: &[GroupGenerations]) -> Option<f64> {
     let nodes = all.iter().flat_map(|group| &group.nodes);
     let held = nodes.flat_map(|node| &node.generations);
@@ -151,7 +152,7 @@ fn survey(
     wanted.paths(&interval.end).iter().flat_map(of).collect()
 }
 
-/// The plans that are applied and what has drifted; `None` if that is not known for certain.
+/// Numbers of applied plans and of drifted settings; `None` if a journal or a setting is uncertain.
 fn plans(end: &Snapshot) -> Option<Plans> {
     let state = state_folder();
     let doubtful = doubtful_journals(&state).ok()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One file for each verb; what `report`, `status` and `doctor` share is in this one.
+//! One file or folder for each verb; this file has what `report`, `status` and `doctor` share.
 
 mod age;
 mod apply;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise monitor`: reads this machine again and again, keeps the readings in a ring on its disk,
-//! and serves metrics.
+//! `pagewise monitor`: reads this machine again and again, keeps the readings in files of limited
+//! size (a ring), and serves metrics.
 //!
-//! A trigger of the kernel's pressure stall information wakes the monitor while tasks wait for
-//! memory. Besides, once a second a glance at two counters decides whether a reading is due
-//! (`due.rs`), so that a kernel without triggers only costs some milliseconds. One thread reads; one
-//! answers HTTP with the text of the last reading; one syncs the ring, because a sync may take long
-//! on a disk that swapping keeps busy. A record that cannot be written, for example because the disk
-//! is full, does not end the monitor: it goes on and says so once.
+//! A trigger of the kernel's pressure stall information (PSI) wakes the monitor while tasks wait
+//! for memory. In addition, the monitor reads two counters once a second to decide whether a
+//! reading is due (`due.rs`); on a kernel without PSI triggers this alone decides. One thread
+//! reads; one answers HTTP with the text of the last reading; one syncs the ring to the disk,
+//! because a sync may take long on a disk that is busy with swapping. If the record cannot be
+//! written, for example because the disk is full, the monitor prints that once and continues.
 
 mod due;
 mod http;
@@ -34,7 +34,7 @@ use super::metrics::{Judged, WantedGroups, scope};
 use crate::cli;
 use due::{Due, Extent, Glance};
 
-/// How often the glance is taken, and how soon a signal is noticed.
+/// How often the two counters are read, and how soon a signal is noticed.
 const TICK: Duration = Duration::from_secs(1);
 /// Number of processes that are read every second while memory is short: the largest ones.
 const LARGEST: usize = 32;
@@ -71,14 +71,14 @@ pub(super) fn run(
         told: Told::default(),
         started,
     };
-    // the first reading checks that the groups exist
+    // checks that the cgroups of --group exist
     monitor.wanted.check(&monitor.look()?)?;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     monitor.go_on(args.every, &stop)?;
     Ok(Outcome::Done)
 }
 
-/// The text that HTTP answers with: that of the last reading.
+/// The text that HTTP requests are answered with: the metrics of the last reading.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Page(Arc<Mutex<Arc<str>>>);
 
@@ -92,7 +92,7 @@ impl Page {
     }
 }
 
-/// What was said of failures that last, so that each is said once.
+/// The last error of each output that still fails, so that each error is printed only once.
 #[derive(Debug, Default)]
 struct Told {
     record: Option<String>,
@@ -109,7 +109,7 @@ struct Monitor {
     page: Page,
     textfile: Option<PathBuf>,
     alarm: Option<StallAlarm>,
-    /// The last reading that was judged.
+    /// The snapshot of the last reading for which metrics were computed.
     before: Option<Box<Snapshot>>,
     told: Told,
     started: CostMeter,
@@ -148,7 +148,8 @@ impl Monitor {
             }
             match self.alarm.as_ref().map(|alarm| alarm.wait(left)) {
                 Some(Woken::Stalled) => {
-                    // the kernel wakes again and again while tasks stall: two readings a second are enough
+                    // the kernel wakes the monitor again and again while tasks stall: two readings
+                    // a second are enough
                     std::thread::sleep(left.min(TICK / 2));
                     return;
                 }
@@ -159,8 +160,8 @@ impl Monitor {
         }
     }
 
-    /// Reads and records; judges and publishes what is complete but for its configuration. Returns
-    /// whether memory is short now.
+    /// Takes a reading and adds it to the record. Unless the reading is a part, also computes and
+    /// publishes the metrics. Returns whether memory is short now.
     fn read(&mut self, extent: Extent) -> anyhow::Result<bool> {
         let scope = scope_of(extent);
         let rest = Rest::of(&self.host, &scope);
@@ -181,7 +182,8 @@ impl Monitor {
             let written = output::replace_file(path, classic(&scrape).as_bytes());
             tell_once(&mut self.told.textfile, "the textfile", written);
         }
-        // without an earlier reading there are no rates, and what they prove would seem to be over
+        // without an earlier reading there are no rates, so findings about rates would seem to have
+        // ended
         if let Some(journal) = self.journal.as_mut().filter(|_| interval.start.is_some()) {
             let written = journal.tell(&interval, &judged.findings).map(drop);
             tell_once(&mut self.told.journal, "the journal", written);
@@ -195,7 +197,8 @@ impl Monitor {
         let Some(ring) = &mut self.ring else { return };
         let added = ring.add(tape, rest);
         if added.is_ok() {
-            // a sync that is still going on will include this reading, or the next one will
+            // a sync that is still running will include this reading; if it does not, the next one
+            // will
             if let Some(Ok(file)) = ring.current_file() {
                 if let Err(TrySendError::Disconnected(_)) = self.sync.try_send(file) {
                     self.sync = start_syncing();
@@ -206,8 +209,8 @@ impl Monitor {
     }
 }
 
-/// Whether memory is short for another reason than kills, which make a verdict for an hour: readings
-/// each second are for what goes on.
+/// Whether memory is short for another reason than kills. A kill affects the verdict for an hour,
+/// but frequent readings are only useful while memory is short.
 fn is_short_without_log(interval: &mut Interval) -> bool {
     let log = std::mem::take(&mut interval.end.kernel_log);
     let is_short = pagewise_decide::judge(interval).level >= Level::Short;
@@ -215,7 +218,7 @@ fn is_short_without_log(interval: &mut Interval) -> bool {
     is_short
 }
 
-/// What a reading of this extent reads.
+/// The scope of a reading of this extent.
 fn scope_of(extent: Extent) -> Scope {
     match extent {
         Extent::Complete => scope(),
@@ -230,7 +233,8 @@ fn scope_of(extent: Extent) -> Scope {
     }
 }
 
-/// Has the kernel wake this process when tasks wait for memory; says so if it does not.
+/// Asks the kernel to wake this process when tasks wait for memory; prints a message if the kernel
+/// refuses.
 fn set_alarm() -> Option<StallAlarm> {
     match StallAlarm::set() {
         Ok(alarm) => Some(alarm),
@@ -242,7 +246,7 @@ fn set_alarm() -> Option<StallAlarm> {
     }
 }
 
-/// Says an error when it begins, and when it is over.
+/// Prints an error when it first occurs, and prints when the file is written again.
 fn tell_once(told: &mut Option<String>, what: &str, result: anyhow::Result<()>) {
     match result {
         Ok(()) => {
@@ -267,14 +271,15 @@ fn tell_once(told: &mut Option<String>, what: &str, result: anyhow::Result<()>) 
 fn start_syncing() -> SyncSender<std::fs::File> {
     let (sender, receiver) = sync_channel::<std::fs::File>(1);
     std::thread::spawn(move || {
-        // a failed sync shows at the next write
+        // an error of a sync is reported by the next write
         receiver.iter().for_each(|file| drop(file.sync_data()));
     });
     sender
 }
 
-/// What is needed to write entries into the systemd journal. By the lock, which lasts as long as this
-/// process, `pagewise doctor --journal` knows that the entries are written here.
+/// Opens the systemd journal for entries about findings, if requested. Also takes the lock by which
+/// `pagewise doctor --journal` knows that this process writes the entries; it is held until this
+/// process ends.
 fn open_journal(args: &cli::Monitor) -> anyhow::Result<Option<FindingsJournal>> {
     if !args.journal {
         return Ok(None);
@@ -306,7 +311,7 @@ fn open_ring(args: &cli::Monitor) -> anyhow::Result<Option<Ring>> {
     let is_read_only = error.is_read_only();
     let what = format!("the record cannot be written: {:#}", anyhow::Error::new(error));
     if serves && is_read_only {
-        // a machine that is booted from a read-only medium
+        // for example a machine that was booted from a read-only medium
         output::message(format_args!(
             "{}; metrics are served without a record",
             Name::from(what.as_str())
@@ -317,8 +322,8 @@ fn open_ring(args: &cli::Monitor) -> anyhow::Result<Option<Ring>> {
     Err(Refusal::advised(what, next).into())
 }
 
-/// The folder of the record: as given, or below the folder of the journals, or that of a user who is
-/// not root.
+/// The folder of the record: the given one, or else one below the folder of journals; for users
+/// other than root, one in the home folder.
 pub(super) fn record_folder(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.clone());

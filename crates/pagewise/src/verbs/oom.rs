@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise oom`: kills for lack of memory, from a text of any machine.
 //!
-//! A text may come from anybody. It is opened first, then this process gives up all rights except
-//! reading, and only then it reads.
+//! A text may come from anybody. So this process opens it, then gives up all rights except reading,
+//! and only then reads it.
 
 pub(super) mod prove;
 
@@ -21,7 +21,8 @@ use pagewise_terminal::{Global, Outcome, screen};
 use super::doctor;
 use crate::cli;
 
-/// A longer file is refused; of a longer pipe the end is not read.
+/// Maximum size of the text in bytes: a larger file is refused; of a longer pipe the end is not
+/// read.
 const LONGEST: u64 = 4 << 30;
 
 /// The first bytes of a file of journald.
@@ -39,7 +40,7 @@ pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyho
     }
 }
 
-/// What to state besides the explanations.
+/// What to print in addition to the explanations.
 pub(super) struct WhatIfArgs {
     pub(super) what_if: bool,
     /// Where the sizes of the newest kill are written.
@@ -130,13 +131,13 @@ pub(super) fn explain_text(
     })
 }
 
-/// Reads files of journald without any right but reading them.
+/// Gives up all rights but reading, then reads files of journald.
 fn read_journals(files: Vec<Pieces<'static>>, name: &str) -> (KernelLog, LogText) {
     _ = Confinement::for_recording(false).enter();
     pagewise_observe::kernel_log_of_journals(files, name)
 }
 
-/// Reads a text, packed or not, without any right but reading it.
+/// Gives up all rights but reading, then reads a text, compressed or not.
 fn read(file: impl Read, name: &str) -> std::io::Result<(KernelLog, LogText)> {
     _ = Confinement::for_recording(false).enter();
     pagewise_observe::kernel_log_of_text(pagewise_observe::unpack_text(file)?, name)

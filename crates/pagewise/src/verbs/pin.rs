@@ -14,7 +14,8 @@ use pagewise_terminal::{Global, Outcome, exit, output, screen};
 use super::thp::targets;
 use crate::{cli, input};
 
-/// At most one part in this many of RAM is pinned: the kernel needs the rest to reclaim from.
+/// At most RAM divided by this number is pinned, because the kernel needs memory that it can
+/// reclaim.
 const MOST_OF_RAM: u64 = 4;
 
 pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyhow::Result<Outcome> {

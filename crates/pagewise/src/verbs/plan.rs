@@ -16,11 +16,11 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 
 use crate::{cli, input};
 
-/// Maximum size in bytes of a document named with `--from`; one of `bench` for many algorithms has
-/// some hundred KiB.
+/// Maximum size in bytes of a document named with `--from`. A document of `bench` for many
+/// algorithms has some hundred KiB.
 const LONGEST: u64 = 16 << 20;
-/// Maximum number of values in a document with measurements. One of `lab run` has about 50 for each
-/// run.
+/// Maximum number of values in a document with measurements. A document of `lab run` has about 50
+/// for each run.
 const MOST_VALUES: usize = 100_000;
 
 pub(super) fn run(

@@ -77,8 +77,8 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
 /// Why the report has no estimate from page contents.
 struct NoContents {
     why: String,
-    /// Whether reading page contents was tried; the complete report then shows the reason why there
-    /// are none, too.
+    /// Whether pagewise tried to read page contents; if so, the complete report shows why there is
+    /// no estimate.
     was_tried: bool,
 }
 
@@ -125,8 +125,8 @@ fn view(args: &Report) -> View {
     View { first_screen_only: false, sections, rows: args.rows, processes, no_contents: None }
 }
 
-/// For how many of the largest processes proportional sizes (PSS) must be read. Sorted by anything
-/// but size, the table may show any process.
+/// For how many of the largest processes proportional sizes (PSS) must be read: for all of them if
+/// the table is sorted by anything but size.
 fn sizes_needed(view: &View) -> usize {
     match view.sort() {
         Sort::Size => view.most_rows(),
@@ -134,7 +134,7 @@ fn sizes_needed(view: &View) -> usize {
     }
 }
 
-/// Refuses `--interval 0` for sort orders that are a difference of two readings.
+/// Refuses `--interval 0` if the table is sorted by a value that is the difference of two readings.
 fn refuse_one_look(global: &Global, view: &View) -> anyhow::Result<()> {
     let sorted = match view.sort() {
         Sort::Growth => "growth",

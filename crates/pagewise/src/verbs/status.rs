@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise status`: an overview of memory from a single reading, and who causes a shortage; or with `--watch` updated again
-//! and again.
+//! `pagewise status`: an overview of memory from a single reading, and which process causes a
+//! shortage; with `--watch`, the overview is updated again and again.
 
 mod keys;
 mod playback;
@@ -50,9 +50,9 @@ pub(super) fn run_top(global: &Global, args: &Top) -> anyhow::Result<Outcome> {
     watch::run(global, args.every)
 }
 
-/// Reads a recording completely, because that costs little, and the verdict is then that of `report`.
-/// Of this machine only values of the host as a whole are read, unless memory is short: then cgroups
-/// and processes too, so that the actor can be named.
+/// A recording is read completely, because that costs little and gives the same verdict as
+/// `report`. On this machine, only values of the host as a whole are read; if memory is short,
+/// cgroups and processes are read, too, so that the cause can be named.
 fn read(global: &Global) -> anyhow::Result<Interval> {
     let everything = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
     if global.root.is_some() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise tune`: measure, plan, show, watch, apply on trial, watch again, keep or undo.
 //!
-//! Scan, bench, plan, apply and undo are runs of these verbs, so what they do can also be done by
-//! hand. [`watch`] judges the changes.
+//! `tune` runs the verbs scan, bench, plan, apply and undo as programs of their own, so that each
+//! step can also be done by hand. [`watch`] judges the changes.
 
 mod live;
 mod own;
@@ -30,11 +30,12 @@ use super::undo::format_utc_to_minute;
 use super::{apply, verify};
 use crate::cli;
 
-/// Time limit for `scan`; together with `bench --quick` it takes less than a minute.
+/// Time limit for `scan`, so that it takes less than a minute together with `bench --quick`.
 const SCAN_BUDGET: &str = "20s";
-/// Time after the measurements before the machine is watched.
+/// Pause between the measurements and the time for which the machine is watched.
 const REST: Duration = Duration::from_secs(5);
-/// By how much the trial of a plan lasts longer than the times for settling and watching.
+/// The timer that undoes a plan on trial runs out this long after the times for settling and
+/// watching.
 const SPARE: Duration = Duration::from_secs(300);
 
 pub(super) fn run(
@@ -103,8 +104,8 @@ impl State {
         &self.interval.end.kernel_log.kills
     }
 
-    /// Number of processes that the kernel killed since `before`, from its log: kernels before 4.13
-    /// do not count them.
+    /// Number of processes that the kernel killed since `before`, counted in its log, because
+    /// kernels before 4.13 have no counter for kills.
     fn kills_since(&self, before: &Self) -> usize {
         let is_new =
             |kill: &&OomKill| before.kills().iter().all(|known| known.source != kill.source);
@@ -112,8 +113,8 @@ impl State {
     }
 }
 
-/// Refuses to start if an earlier plan is neither applied nor undone: its changes would look like the
-/// machine's own settings, and the plan would say that there is nothing to change.
+/// Refuses to start if an earlier plan was interrupted or is still on trial: its changes would be
+/// taken for the machine's own settings, and a new plan would say that there is nothing to change.
 fn refuse_unfinished() -> anyhow::Result<()> {
     let state = state_folder();
     let doubtful = doubtful_journals(&state)?;
@@ -163,7 +164,7 @@ fn describe_unfinished(plan: &InForce) -> String {
     format!("plan {id} (journal {journal}) {how}; {left}{timer}")
 }
 
-/// What of this plan is in force although it should not be.
+/// Describes which changes of this plan are still in force although the plan should be undone.
 fn describe_left(id: &str) -> String {
     let plans = match plans_in_force(&state_folder()) {
         Ok(plans) => plans,
@@ -196,7 +197,7 @@ impl Tried {
     }
 }
 
-/// The machine before the changes.
+/// What is known of the machine before the changes.
 struct Before {
     state: State,
     slices: Vec<Slice>,
@@ -219,8 +220,8 @@ impl Tuner<'_> {
         }
     }
 
-    /// Runs `scan` and `bench`, and returns their documents. If one of the two fails, it prints
-    /// why, and the plan is made without its document.
+    /// Runs `scan` and `bench`, and returns their documents. If one of the two fails, this prints
+    /// the error, and the plan is made without that document.
     fn measure(&self) -> anyhow::Result<Vec<Value>> {
         let mut measured = Vec::new();
         let scan = ["scan", "--host", "--measure", "--budget", SCAN_BUDGET];
@@ -273,7 +274,8 @@ impl Tuner<'_> {
         let has_systemd = pagewise_observe::installation(&HostRoot::live()?).has_systemd;
         let guard = if has_systemd { None } else { Some(Guard::start(&plan.id)?) };
         let tried = self.carry_out(live, document, &plan.id, &before, named, has_systemd);
-        // an error means that the plan is undone, or that the guard has to try again
+        // an error means that the plan is undone, or that the guard process has to try the undo
+        // again
         let is_left = tried.is_err()
             && plans_in_force(&state_folder())
                 .is_ok_and(|plans| plans.iter().any(|it| it.plan.id == plan.id));
@@ -317,7 +319,8 @@ impl Tuner<'_> {
         let Times { watch, settle } = self.times();
         let (path, seconds) = (passed.path(), (settle + live.longest(watch) + SPARE).as_secs());
         let trial = format!("{seconds}s");
-        // that all tasks wait right after a change does not decide: tune watches for longer
+        // `apply` must not undo the plan because all tasks wait right after a change: tune watches
+        // for longer
         let mut words = vec!["apply", "--yes", "--settle", "0", &path];
         if has_systemd {
             words.extend(["--trial-for", &trial]);
@@ -326,8 +329,7 @@ impl Tuner<'_> {
                         run `pagewise undo` then";
             output::message(what);
         }
-        // apply handles Ctrl-C itself; if only tune was stopped, it still needs the journal's ID to
-        // undo the plan
+        // apply handles Ctrl-C itself, and tune needs the journal's ID to undo the plan
         let applied = own::document(self.global, &words, &Stop::never())?;
         Ok(applied["applied"]["journal"].as_str().map(str::to_owned))
     }
@@ -372,8 +374,8 @@ impl Tuner<'_> {
     }
 }
 
-/// Why the changes are taken back; empty if they are kept. Without a difference they are, unless the
-/// user wants to keep them: each setting that stays needs a reason.
+/// Why the changes are undone; empty if they are kept. Without a measured difference they are
+/// undone, unless the user wants to keep them: a setting should stay only for a reason.
 fn reasons_against(judgement: &PeriodsVerdict, keep: bool, is_drifted: bool) -> Vec<String> {
     let mut against = Vec::new();
     let why = &judgement.why;

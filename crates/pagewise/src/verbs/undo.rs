@@ -64,7 +64,8 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// What was undone, and what stays in force after the program is removed; empty if there is neither.
+/// What was undone, and which plans stay in force after the program is removed; empty if there is
+/// neither.
 fn describe_before_removal(runs: &[Recovered], plans: &[InForce]) -> String {
     let mut lines: Vec<String> = runs.iter().flat_map(describe_recovered).collect();
     for plan in plans {
@@ -82,7 +83,8 @@ fn describe_before_removal(runs: &[Recovered], plans: &[InForce]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Fails if a plan on trial could not be undone: only this program can undo it when its time is over.
+/// Fails if a plan on trial could not be undone: after the removal, nothing would undo it when its
+/// time is over.
 fn refuse_removal(runs: &[Recovered], plans: &[InForce]) -> anyhow::Result<Outcome> {
     let has_left = |plan: &&InForce| {
         let run = runs.iter().find(|run| run.id == plan.journal);
@@ -99,7 +101,8 @@ fn refuse_removal(runs: &[Recovered], plans: &[InForce]) -> anyhow::Result<Outco
     Err(Refusal::advised(what, next).into())
 }
 
-/// Whether the timer of a trial should try again: a conflict or a damaged journal needs a person.
+/// Whether the timer of a trial should try the undo again: it should not if a conflict or a damaged
+/// journal needs a person.
 fn is_worth_a_retry(runs: &[Recovered]) -> bool {
     let intact = runs.iter().filter(|run| run.damaged_line.is_none());
     let mut returns = intact.flat_map(|run| &run.returns);
@@ -178,7 +181,7 @@ fn text(runs: &[Recovered]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// One line about why journals remain. A folder or pipe with the name of a journal is listed
+/// A line that explains why journals remain. A folder or pipe with the name of a journal is listed
 /// elsewhere, and is not a failure.
 fn describe_left(runs: &[Recovered]) -> Option<String> {
     let returns = runs.iter().flat_map(|run| &run.returns);

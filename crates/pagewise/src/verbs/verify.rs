@@ -66,7 +66,7 @@ pub(super) fn run(
     } else {
         text::describe_verified(&verified, screen::text_style(global))
     };
-    // without a plan, the text says that none is applied, which is not known then
+    // if journals are doubtful, the text must not claim that no plan is applied
     if global.json || doubtful.is_empty() || !plans.is_empty() {
         output::answer(global, &shown)?;
     }
@@ -88,7 +88,8 @@ pub(super) fn run(
     }
 }
 
-/// The error that names the steps of which it is not known whether they are in force.
+/// An error that names the steps of which it is unknown whether they are in force; `None` if there
+/// are none.
 fn refuse_unknown(plans: &[Verified]) -> Option<Refusal> {
     let unknown = plans.iter().flat_map(|plan| plan.unknown_steps().map(move |step| (plan, step)));
     let name = |(plan, step): (&Verified, &StepVerified)| {
@@ -102,7 +103,7 @@ fn refuse_unknown(plans: &[Verified]) -> Option<Refusal> {
     (!listed.is_empty()).then(|| Refusal::advised(what, next))
 }
 
-/// The error that names the journals from which it is not known what is applied.
+/// An error that names the journals that do not show which plans are applied.
 pub(super) fn refuse_doubtful(doubtful: &[DoubtfulJournal]) -> Refusal {
     let name =
         |it: &DoubtfulJournal| format!("{}: {}", Name::from(&*it.path), Name::from(&*it.why));

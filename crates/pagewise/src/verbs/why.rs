@@ -2,10 +2,10 @@
 //! `pagewise why`: what happened at some time, from the record of `pagewise monitor` or a recording
 //! over time.
 //!
-//! A record has many readings, and judging one takes some milliseconds. So they are examined in two
-//! steps: first two counters of each, which the indexes of the record have, to find the time that is
-//! asked for; then all readings of the twenty minutes before that time and the ten after it are
-//! judged.
+//! A record has many readings, and judging a reading takes some milliseconds. So this works in two
+//! steps. First, it finds the time to explain from two counters of each reading, which the indexes
+//! of the record have. Then it judges all readings from twenty minutes before that time to ten
+//! minutes after it.
 
 pub(super) mod store;
 pub(super) mod times;
@@ -25,7 +25,8 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 use crate::cli;
 use store::Store;
 
-/// How long before and after the time that is asked for readings are judged, in seconds.
+/// Readings from this many seconds before the time to explain are judged, up to [`AFTER`] seconds
+/// after it.
 const BEFORE: f64 = 1200.0;
 const AFTER: f64 = 600.0;
 const DAY: f64 = 86_400.0;
@@ -64,7 +65,7 @@ pub(super) fn run(global: &Global, args: &cli::Why, started: CostMeter) -> anyho
     Ok(if incident.trouble.is_some() { Outcome::Findings } else { Outcome::Done })
 }
 
-/// What is asked for.
+/// What the user wants explained.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wanted {
     Time(f64),
@@ -72,7 +73,7 @@ enum Wanted {
     Worst { since: f64 },
 }
 
-/// The time that is to be explained.
+/// Finds the time that is to be explained.
 fn find(summaries: &[ReadingSummary], wanted: Wanted, last: f64) -> anyhow::Result<f64> {
     let since = match wanted {
         Wanted::Time(time) => {
@@ -102,12 +103,14 @@ fn find(summaries: &[ReadingSummary], wanted: Wanted, last: f64) -> anyhow::Resu
     }
 }
 
-/// The counters of readings that passed, and the times that stand out.
+/// Follows the counters from reading to reading, and keeps the time of the last kill and of the
+/// worst waiting.
 #[derive(Debug, Default)]
 struct Course {
     before: Option<ReadingSummary>,
     last_kill: Option<f64>,
-    /// The largest part of the time in which tasks waited for memory, and when.
+    /// The largest share of time in which tasks waited for memory between two readings, and when
+    /// that was.
     worst: Option<(f64, f64)>,
 }
 

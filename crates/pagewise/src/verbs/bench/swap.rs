@@ -91,8 +91,8 @@ fn zswap_folder(
     None
 }
 
-/// Whether to measure this store again: what zswap refused in the first part it would refuse in the
-/// second.
+/// Whether to measure this store in the second part: if zswap refused a store in the first part, it
+/// would refuse it again.
 fn is_tried(measured: &BenchResults, store: &SwapStore) -> bool {
     let mut rows = measured.swap.iter().flat_map(|rounds| &rounds.rows);
     let is_first = measured.swap.is_empty();
@@ -123,13 +123,14 @@ fn missing(trouble: &Unmeasured) -> Refusal {
     Refusal::new(format!("swap with {}", trouble.what), format!("{}{times}", trouble.why))
 }
 
-/// The note why swap is measured with other pages than the named ones.
+/// The note that explains why synthetic pages were swapped instead of the pages that the user
+/// named.
 const STANDS_IN: &str = "swap is measured with synthetic pages that compress as well as the named pages, because the kernel could \
      swap the named pages to";
 const OTHER_SWAP: &str = "other swap, which is in use and may be on a disk";
 const ZSWAP_FILE: &str = "the swap file behind zswap";
 
-/// Whether the kernel could swap the named pages out to a swap area that is not from this program.
+/// Whether the host has other swap, to which the kernel could swap the named pages out.
 fn other_swap(setting: &Setting<'_>) -> bool {
     let named = setting.args.mix.is_none();
     named && !setting.snapshot.tiers.is_empty()

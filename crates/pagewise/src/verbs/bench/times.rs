@@ -12,8 +12,8 @@ use crate::cli::Bench;
 pub(super) struct Times {
     /// Time limit for the measurement of the block layer, including filling the devices.
     pub(super) block: Duration,
-    /// Rounds at the block layer. Seven are the fewest that still show a difference if three in a
-    /// row occur by chance.
+    /// Rounds at the block layer. With seven rounds, a difference is still found if chance disturbs
+    /// three rounds in a row.
     pub(super) block_rounds: u32,
     /// Time limit for measuring swap with every algorithm, and again for one algorithm with every
     /// kind of memory.
@@ -22,7 +22,7 @@ pub(super) struct Times {
     pub(super) swap_rounds: u32,
     /// Pages in one measurement of swap.
     pub(super) swap_pages: usize,
-    /// Sizes of block requests in KiB: each adds a cell to every round.
+    /// Sizes of block requests in KiB: each size adds one measurement to every round.
     block_kib: &'static [u64],
     /// Seconds that all measurements take on an otherwise idle machine.
     seconds: u64,

@@ -2,8 +2,8 @@
 //! `pagewise capture --every --for`: a recording over time.
 //!
 //! The file has its final name from the start and grows with each reading, so that a power loss
-//! costs one reading instead of an hour. Each reading is written as a whole: a truncated file can
-//! be read up to its last complete reading.
+//! costs one reading instead of the whole recording. If a reading is only partly written, the file
+//! can be read up to the reading before it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::cli;
 const SHORTEST: Duration = Duration::from_secs(1);
 /// The maximum number of readings in a recording: one day at 10 s.
 const MOST_READINGS: u32 = 8_640;
-/// The longest sleep between two readings, so that Ctrl-C is noticed in time.
+/// The longest sleep between two readings in one piece, so that Ctrl-C is noticed in time.
 const NOTICED: Duration = Duration::from_millis(200);
 
 pub(super) fn run(
@@ -39,7 +39,7 @@ pub(super) fn run(
     let path = super::path(args, &capture);
     let mut file = GrowingFile::begin(path, &capture)?;
     let files = capture.files.len();
-    // the timeline has the last reading, and the file this one
+    // frees memory: the first reading is in the file, and the timeline keeps the newest one itself
     capture.files.clear();
     let progress = Measuring::start(global, "recording");
     let readings = Readings { every, wanted, stop: &stop };
@@ -90,7 +90,7 @@ fn read() -> anyhow::Result<Tape> {
 /// Why a recording over time ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// The time given with `--for` is over.
+    /// The time given with `--for` has passed.
     Whole,
     /// The user pressed Ctrl-C.
     Stopped,
@@ -158,7 +158,7 @@ impl Readings<'_> {
 struct GrowingFile {
     path: PathBuf,
     stream: Stream<'static>,
-    /// A second handle of the recording's file, to read and to set its length.
+    /// A second handle of the recording's file, for reading it and for truncating it.
     file: File,
     /// The length in bytes of the recording's file after the last complete reading.
     whole: u64,

@@ -22,14 +22,15 @@ use super::{Diagnosis, ShownFindings, check_readings, read_accepted};
 use crate::accepted::{self, Accepted};
 use crate::{cli, input};
 
-/// Below the folder of journals, if systemd names no other.
+/// Folder for the known findings, below the folder of journals, if systemd does not name another
+/// one.
 const FOLDER: &str = "doctor";
-/// The folder that systemd makes for the service of `monitor`, and a file in it that the service
-/// locks while it writes the entries.
+/// The runtime folder that systemd makes for the service of `monitor`. The service locks a file in
+/// it for as long as it writes the journal entries.
 const MONITOR_FOLDER: &str = "/run/pagewise-monitor";
 const MONITOR_LOCK: &str = "journal.lock";
-/// How long a finding has to be absent until the monitor says that it has ended: the time between two
-/// runs of the doctor timer.
+/// How long a finding has to be absent until the monitor reports its end: the time between two runs
+/// of the doctor timer.
 const HELD: Duration = Duration::from_secs(300);
 
 pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome> {
@@ -54,7 +55,8 @@ pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// The entries about findings, and what is known from the last time that they were compared.
+/// Writes journal entries about findings, by comparing the present findings with those of the
+/// previous comparison.
 #[derive(Debug)]
 pub(in crate::verbs) struct FindingsJournal {
     socket: JournalSocket,
@@ -64,7 +66,8 @@ pub(in crate::verbs) struct FindingsJournal {
     held: Option<Held>,
 }
 
-/// When findings were last present, of a journal that gets them every few seconds.
+/// When each finding was last present; only for the monitor, which compares findings every few
+/// seconds.
 #[derive(Debug, Default)]
 struct Held(HashMap<(String, Option<String>), Instant>);
 
@@ -81,7 +84,8 @@ impl Held {
 }
 
 impl FindingsJournal {
-    /// Connects to journald, and reads what the last run kept in this folder.
+    /// Connects to journald, and reads the known findings that the previous run wrote into this
+    /// folder.
     pub(in crate::verbs) fn open(folder: &Path, accepted: Accepted) -> anyhow::Result<Self> {
         let socket = connect(Path::new(SOCKET))?;
         let file = KnownFindingsFile::open(folder)?;
@@ -92,8 +96,8 @@ impl FindingsJournal {
         Ok(Self { socket, file, accepted, known, held: None })
     }
 
-    /// The same for a process that compares findings every few seconds: it never waits for journald,
-    /// and a finding ends when it was absent for as long as between two runs of the doctor timer.
+    /// Like [`Self::open`], for a process that compares findings every few seconds: it never waits
+    /// for journald, and a finding ends only after it was absent for [`HELD`].
     pub(in crate::verbs) fn of_monitor(folder: &Path) -> anyhow::Result<Self> {
         let open = Self::open(folder, accepted::read(None)?)?;
         let mut held = Held::default();
@@ -101,8 +105,8 @@ impl FindingsJournal {
         Ok(Self { socket: open.socket.without_waiting()?, held: Some(held), ..open })
     }
 
-    /// Writes entries for the findings that begin, worsen or end; returns their number. If one cannot
-    /// be written, all are tried again the next time.
+    /// Writes entries for the findings that begin, worsen or end; returns their number. If one
+    /// entry cannot be written, the next call writes all of them again.
     pub(in crate::verbs) fn tell(
         &mut self,
         interval: &Interval,
@@ -137,14 +141,15 @@ fn monitor_writes() -> bool {
     FollowLock::is_held(&Path::new(MONITOR_FOLDER).join(MONITOR_LOCK))
 }
 
-/// Holds a lock as long as it lives, by which `doctor --journal` knows that the monitor writes the
-/// entries. `None` if there is no folder for it: systemd makes that of the service.
+/// Locks the file by which `doctor --journal` knows that the monitor writes the entries; the lock
+/// is held as long as the returned value lives. `None` if systemd made no runtime folder for the
+/// service.
 pub(in crate::verbs) fn lock_as_monitor() -> Option<FollowLock> {
     let named = std::env::var_os("RUNTIME_DIRECTORY").filter(|it| !it.is_empty())?;
     FollowLock::take(&Path::new(&named).join(MONITOR_LOCK)).ok()
 }
 
-/// `--journal` is about this machine, and prints nothing.
+/// Refuses options that contradict `--journal`, which is about this machine and prints nothing.
 fn refuse_others(global: &Global) -> anyhow::Result<()> {
     if global.root.is_some() {
         let what = "doctor --journal: the journal is of this machine, and --root names another";

@@ -4,8 +4,8 @@
 //! The scripts that clap generates know the words of the parser's table and offer files for all
 //! other values. For bash, zsh and fish, this module adds the values that `pagewise names` prints:
 //! it searches the script for the names of options and values. The dynamic completion of
-//! clap_complete was not chosen: it is unstable, and it starts the program for every word, also for
-//! words that a script can know.
+//! clap_complete was not chosen: it is unstable, and it starts the program for every word, even for
+//! words that a generated script contains.
 
 use clap::Command;
 use clap_complete::Shell;

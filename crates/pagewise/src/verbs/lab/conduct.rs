@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab conduct`: the conductor in a guest, which reports each run as it ends.
+//! `pagewise lab conduct`: runs one cell of an experiment inside a guest, and reports each run as
+//! it ends.
 //!
-//! It writes its events to the port that PID 1 uses, not to its standard output: one event is one
-//! frame until the runner has it.
+//! It writes its events, one frame each, to the port that PID 1 of the guest also uses, not to its
+//! standard output.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -37,7 +38,7 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let mut control = Control { stop: stop.flag(), on_event: &mut on_event };
     let ExperimentRuns { trouble, .. } =
         conduct(&task.experiment, Some(&mut loans.session), &mut control);
-    // without advice to run undo: the guest ends, and with it everything borrowed
+    // no advice to run `pagewise undo`: the guest ends now, and its settings with it
     loans.end().iter().for_each(output::message);
     not_sent.map_or(Ok(()), Err).context("sending a run to the runner")?;
     let last = trouble.map_or(TrialEvent::Done, |trouble| TrialEvent::Trouble(refusal(trouble)));

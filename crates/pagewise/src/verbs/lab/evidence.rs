@@ -74,7 +74,7 @@ impl Folder {
         match self.append(run) {
             Ok(length) => self.whole += length,
             Err(error) => {
-                // if truncating fails too, the write error is reported all the same
+                // if truncating fails too, the write error is still the one to report
                 let _ = self.runs.set_len(self.whole);
                 self.failed = Some(error);
             }

@@ -76,7 +76,7 @@ pub(super) fn run(
         }
         let go_on = exit_status(&run.outcome) == 0 && copied.is_ok();
         runs.push(run);
-        // after the report: what the guest itself left out, such as links, is in it
+        // after the report, which already has the files that the guest did not send, such as links
         not_copied = copied.err();
         if !go_on {
             break;
@@ -150,7 +150,7 @@ impl Boots {
         self.first == self.last
     }
 
-    /// The folder for --out: with several boots, each has a subfolder.
+    /// The folder for --out. If there are several boots, each has a subfolder.
     fn folder(self, folder: &Path, boot: u32) -> PathBuf {
         if self.is_one() { folder.to_owned() } else { folder.join(boot.to_string()) }
     }
@@ -244,9 +244,9 @@ impl Passed {
         self.write(stream, shown.as_bytes())
     }
 
-    /// Passes on the command's output. With --json, standard output has the document only, so the
-    /// command's output goes to standard error. If the reader of standard output is gone, the rest
-    /// is discarded.
+    /// Passes on the command's output. With --json, it goes to standard error, because standard
+    /// output has only the document. If the reader of standard output is gone, further output is
+    /// discarded.
     fn write(&self, stream: Stream, bytes: &[u8]) -> Printed {
         if let (Stream::Out, false) = (stream, self.json) {
             return output::write_out(bytes).unwrap_or(Printed::Cut);
@@ -290,7 +290,7 @@ fn report_runs(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result
         output::document(&format!("{document:#}\n"))?;
         return Ok(());
     }
-    // runs of a root disk were reported when they ended
+    // the runs of a root disk were reported when each of them ended
     for run in runs.iter().filter(|run| run.disk.is_none()) {
         for line in run_lines(global, kernel, run) {
             tell(global, &line);

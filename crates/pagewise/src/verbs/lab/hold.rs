@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab hold`: takes memory and keeps it, as a process of a kill that is done again.
+//! `pagewise lab hold`: allocates memory and keeps it, as one of the processes when an OOM kill is
+//! repeated in a guest.
 //!
-//! It begins with the first line of standard input, when its starter has moved it into a cgroup, and
-//! ends with standard input.
+//! It starts to allocate when it reads a line from standard input: by then its parent has moved it
+//! into a cgroup. It exits when standard input ends.
 
 #![expect(clippy::disallowed_methods, reason = "a file of the guest, which is given by its runner")]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → its runs, on its machine: this host, with borrowed settings, or a guest.
+//! Runs a cell of an experiment on its machine: this host with temporary settings, or a guest.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -29,9 +29,9 @@ pub(super) struct Machines<'a> {
     global: &'a Global,
     host: &'a Snapshot,
     stop: &'a Stop,
-    /// Whether swap is lent although the host uses other swap.
+    /// Whether an arm may use its own swap although the host uses other swap.
     shares_swap: bool,
-    /// Whether guests start without waiting for others.
+    /// Whether guests start at once instead of waiting for other guests.
     now: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct CellOutcome {
     pub(super) trouble: Option<Refusal>,
     /// Whether the user stopped the cell.
     pub(super) stopped: bool,
-    /// Whether everything borrowed from this host was returned.
+    /// Whether all temporary changes of this host were undone.
     pub(super) is_all_back: bool,
     /// The folder with the cell's runs, if evidence was requested.
     pub(super) evidence: Option<Folder>,
@@ -66,7 +66,7 @@ impl CellOutcome {
     }
 }
 
-/// What the evidence of a cell needs before its machine is known.
+/// The parts of a cell's evidence that are known before the cell runs.
 #[derive(Debug)]
 pub(super) struct EvidencePlan<'a> {
     /// Path of the folder of evidence; `None` if no evidence was requested.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The files that a guest left in /out → files in the folder that the user named.
 //!
-//! The guest chooses the names, so a name that would lead out of the folder is refused, and so is
-//! more than the limit that the user gave.
+//! The guest chooses the names, so a name that would lead out of the folder is refused. Files
+//! beyond the size limit that the user gave are refused, too.
 
 use pagewise_model::{Bytes, Refusal};
 use std::fs::File;
@@ -29,7 +29,7 @@ pub(super) struct OutputFiles {
     size: u64,
     /// Maximum number of bytes of all files.
     most: Bytes,
-    /// Why the first file was left out that was.
+    /// Why the first of the files that were left out was left out.
     failed: Option<Failed>,
     left_out: LeftOut,
 }
@@ -49,7 +49,7 @@ enum Failed {
 struct LeftOut {
     files: usize,
     names: Vec<String>,
-    /// Name of the last one, whose further pieces may arrive.
+    /// Name of the file that was left out last: further pieces of it may arrive.
     last: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl OutputFiles {
     }
 
     fn add(&mut self, folder: &Path, path: &str, bytes: &[u8]) -> Result<(), Failed> {
-        // Once above the limit, it stays above: what follows is left out, even if it is small.
+        // The size only grows: after the limit is reached, even small files are left out.
         self.size = self.size.saturating_add(bytes.len() as u64);
         let is_new = self.current.as_ref().is_none_or(|(name, _)| name != path);
         let files = self.files + usize::from(is_new);
@@ -132,7 +132,7 @@ impl OutputFiles {
                 let why = format!("expected names inside {OUT}, and at most 10,000 files");
                 Err(Refusal::new(what, why).into())
             }
-            // which names the file
+            // the error already names the file
             Failed::Write(error) if self.left_out.files == 1 => Err(error),
             Failed::Write(error) => Err(error.context(what)),
         }

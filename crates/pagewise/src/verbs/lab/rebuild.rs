@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab rebuild`: does a kill again in a guest, and sends each run to the runner.
+//! `pagewise lab rebuild`: repeats an OOM kill in a guest, and sends the result of each run to the
+//! runner.
 //!
-//! It runs only where PID 1 is this same program: on a machine it would kill somebody's processes.
+//! It refuses to run unless PID 1 is this same program: outside a guest it would kill processes of
+//! the machine.
 
 use std::path::Path;
 
@@ -16,7 +18,7 @@ use pagewise_terminal::output;
 
 use crate::host_loans::HostLoans;
 
-/// Maximum size of the file, in bytes.
+/// Maximum size of the file with the sizes of the kill, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {

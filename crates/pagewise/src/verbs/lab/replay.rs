@@ -73,7 +73,7 @@ fn join_documents(mut documents: Vec<Value>) -> Value {
     }
 }
 
-/// The report of a replayed trial without a machine, which is not recorded in the folder.
+/// The report of a replayed trial; it has no machine, because the folder does not record one.
 fn report<'a>(
     folder: &'a Path,
     recorded: &'a Recorded,

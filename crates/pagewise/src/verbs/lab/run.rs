@@ -68,7 +68,7 @@ struct Done {
     preview: bool,
     outcome: CellOutcome,
     trial: Trial,
-    /// Whether the evidence of the cell is incomplete.
+    /// Whether some runs are missing from the evidence because of a write error.
     unkept: bool,
 }
 
@@ -95,7 +95,7 @@ fn run_cell(
     show(global, cell, &outcome, &tried, named)?;
     let unkept = outcome.evidence.as_ref().and_then(|folder| folder.finish(&tried).err());
     if let Some(error) = &unkept {
-        // only reported, so that the result is still printed
+        // this error is only printed, so that the result is still printed, too
         output::message(format_args!("{error:#}"));
     }
     let (name, preview, unkept) = (cell.name.clone(), cell.preview, unkept.is_some());
@@ -136,8 +136,8 @@ fn source(file: &File) -> Value {
     json!({ "experiment": file.name, "place": file.place(), "text": file.text, "command_line": line })
 }
 
-/// The folder for the evidence of each cell. For several cells an index is written before any of
-/// them runs.
+/// The folder for the evidence of each cell. If there are several cells, an index is written before
+/// the first of them runs.
 fn folders(
     folder: Option<&Path>,
     file: &File,

@@ -10,7 +10,8 @@ use pagewise_terminal::progress::Measuring;
 use pagewise_terminal::{Global, Outcome, exit, output, screen};
 use serde_json::json;
 
-/// The hidden subcommand that is measured, of this program, which surely exists.
+/// The hidden subcommand whose run time is measured; it belongs to this program, so it exists on
+/// every machine.
 const EXERCISE: [&str; 2] = ["lab", "exercise"];
 
 pub(super) fn run(global: &Global, trials: u32) -> anyhow::Result<Outcome> {

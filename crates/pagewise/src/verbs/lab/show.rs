@@ -52,7 +52,7 @@ fn workload(workload: &Workload) -> Vec<(String, String)> {
     facts
 }
 
-/// The program that runs beside the command, and the limit of its cgroup.
+/// The neighbour (the program that runs beside the command), and the memory limit of its cgroup.
 fn neighbour(cell: &Cell) -> Option<(String, String)> {
     let neighbour = cell.experiment.neighbour.as_ref()?;
     let limit = neighbour.memory_limit_bytes.map(|bytes| Bytes::new(bytes).typed());
@@ -144,7 +144,7 @@ fn row(arm: &TrialArm, base: &Workload) -> [String; 3] {
     [arm.name.clone(), swap, sets.join(", ")]
 }
 
-/// The parameters of an arm's own workload that differ from those of the other arms.
+/// The parameters in which an arm's workload differs from that of the experiment.
 fn own_parameters(arm: &TrialArm, base: &Workload) -> Vec<String> {
     let Some(program) = &arm.program else { return Vec::new() };
     let Some(own) = Workload::of_program(program) else { return vec![program.argv().join(" ")] };

@@ -2,9 +2,9 @@
 //! `pagewise lab workload`: runs one of the workloads of experiments in this process.
 //!
 //! The last line of output is the result, for the conductor; on a terminal a table is printed
-//! before it. This process must have a single thread, as `coldpages` forks, so the progress bar is
-//! drawn only when progress is reported. Ctrl-C ends it in the default way, as there is nothing to
-//! restore.
+//! before it. This process must have a single thread, because `coldpages` forks, so the progress
+//! bar is drawn only when the workload reports progress. Ctrl-C ends the process in the default
+//! way, because nothing has to be undone.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -40,10 +40,11 @@ pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::
     Ok(Outcome::Done)
 }
 
-/// Prints a mark of the workload's progress, and gives the conductor that waits for it time to act.
+/// Prints a mark of the workload's progress for the conductor, and then sleeps for [`MARKED`],
+/// unless a progress bar is shown.
 fn print_mark(watched: bool, line: &str) {
     if !watched {
-        // if the reader is gone, printing the result will fail too, and that is reported
+        // if the reader is gone, printing the result fails too, and that error is reported
         let _ = output::text(&format!("{line}\n"), false);
         std::thread::sleep(MARKED);
     }
@@ -56,7 +57,7 @@ fn requested_workload(args: &args::Workload) -> Result<Workload, workload::Error
     }
 }
 
-/// The result of a workload as text: a line for each value, and the course.
+/// The result of a workload as text: a line for each value, and the values over time.
 fn table(summary: &WorkloadSummary) -> String {
     let known = SAID.iter().filter_map(|known| Some((known, summary.values.get(known.name)?)));
     let lines = known.map(|(known, value)| {
@@ -82,8 +83,8 @@ fn number(value: f64, unit: &str) -> String {
     }
 }
 
-/// How long a mark waits: a conductor on the same CPU wakes up and stops this process within this
-/// time.
+/// How long the workload sleeps after a mark: enough for a conductor on the same CPU to wake up and
+/// to stop this process.
 const MARKED: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(super) const LIMITS: &str = "Print which memory limit each cgroup needs: how
     pagewise limits --unit nginx                 one service, with reasons and commands\n  \
     sudo pagewise limits --unit nginx --for 10m  the same; watch for 10 minutes what it uses";
 
-/// The shortest time for `--for`: in less, too few accesses happen to tell anything.
+/// The shortest time for `--for`: during a shorter time, too few pages are accessed for a result.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default, Args)]

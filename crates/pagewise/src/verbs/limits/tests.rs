@@ -13,13 +13,13 @@ fn of(interval: &Interval, selected: Option<&Name>) -> LimitSurvey {
 }
 
 fn check(shown: &str, width: usize) {
-    // a shell does not continue a comment, so that the undo stays whole
+    // a shell does not continue a comment, so the line with the undo command is not wrapped
     let lines = shown.lines().filter(|line| !line.trim_start().starts_with("# undo with "));
     let widest = lines.map(|line| line.chars().count()).max();
     assert!(widest <= Some(width), "{widest:?} of {width}\n{shown}");
 }
 
-/// No line is wider than the terminal, for every cgroup of every recorded host, and each suggested
+/// For every cgroup of every recorded host, no line is wider than the terminal, and each suggested
 /// size comes with a command.
 #[test]
 fn limits_fit_into_80_and_120_columns() {

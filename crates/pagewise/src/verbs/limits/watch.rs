@@ -3,9 +3,9 @@
 //! meanwhile.
 //!
 //! Clearing and reading both take the process's mmap lock, whose holder may be waiting for a disk
-//! that does not respond. So a helper thread makes the calls; if it does not answer in time, the
-//! thread is left behind with its process, and a new thread continues with the next process. The
-//! number of processes and the time for all calls are limited.
+//! that does not respond. So a helper thread makes the calls. If a call does not return in time,
+//! its thread is abandoned, and a new thread continues with the next process. The number of
+//! processes and the time for all calls are limited.
 
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ const MOST: usize = 1000;
 const BUDGET: Duration = Duration::from_secs(10);
 /// Time after which a call about one process counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Maximum number of helper threads, and so of threads that are left behind because a process is
+/// Maximum number of helper threads, and so of threads that are abandoned because their call is
 /// stuck.
 const MAX_STUCK: usize = 8;
 /// Time between two readings of the cgroup's anonymous memory.
@@ -152,7 +152,7 @@ fn each<T: Send + 'static>(
         let (tell, told) = sync_channel(0);
         let work = rest.clone();
         let helper = move || {
-            // sending fails if the receiver has stopped waiting for this thread
+            // sending fails if the receiver has abandoned this thread
             work.into_iter().all(|pid| tell.send((pid, call(pid))).is_ok());
         };
         if std::thread::Builder::new().spawn(helper).is_err() {
@@ -169,7 +169,7 @@ fn each<T: Send + 'static>(
         if answered >= rest.len() {
             return done;
         }
-        // the call for the next process is stuck: continue after it
+        // the call for this process is stuck: a new thread continues with the next process
         rest.drain(..=answered);
     }
     done
@@ -190,7 +190,7 @@ mod tests {
         assert!(each(&[], call).is_empty());
     }
 
-    /// A process whose mmap lock is held delays the others only by [`PATIENCE`].
+    /// A process whose mmap lock is held delays the reading of the others only by [`PATIENCE`].
     #[test]
     fn a_stuck_process_is_passed_over() {
         let call = |pid: u32| {

@@ -11,7 +11,7 @@ use pagewise_terminal::Global;
 use pagewise_terminal::interrupt::{Interrupted, Stop};
 use pagewise_terminal::progress::Idling;
 
-/// Time between two readings of PSI, whose averages change every two seconds.
+/// Time between two readings of PSI; the kernel updates its averages every two seconds.
 const LOOK: Duration = Duration::from_secs(1);
 /// The longest sleep while waiting for a calm machine, so that Ctrl-C is noticed in time.
 const NAP: Duration = Duration::from_millis(100);

@@ -9,11 +9,12 @@ use pagewise_observe::{HostRoot, is_zmerge_loaded};
 #[derive(Debug)]
 pub(super) struct MergeTarget<'a> {
     pub(super) devices: Vec<&'a Zram>,
-    /// If no device was named: the devices that cannot be merged, and why.
+    /// If the user named no device: the devices that cannot be merged, and why.
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// Selects the named devices, each of which must be mergeable; without names, all devices that are.
+/// Selects the named devices, each of which must be mergeable. If none is named, selects all
+/// mergeable devices.
 pub(super) fn select<'a>(
     requested: &[String],
     snapshot: &'a Snapshot,
@@ -29,7 +30,8 @@ pub(super) fn select<'a>(
     }
 }
 
-/// Selects the named devices (without names, all) on which a merge pass is running.
+/// Selects the named devices on which a merge pass is running. If none is named, selects all on
+/// which one is running.
 pub(super) fn select_running<'a>(
     requested: &[String],
     snapshot: &'a Snapshot,
@@ -118,7 +120,7 @@ fn hindrance(device: &Zram) -> Option<MergeError> {
     (slots_left(device) > 0).then_some(MergeError::Running(device.id))
 }
 
-/// A device that is left out, with the reason from the error (without the device's name).
+/// A device that is left out. The reason is the error's message without the device's name.
 pub(super) fn left_out(device: &Zram, error: &MergeError) -> LeftOut {
     let why = error.to_string();
     let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why).to_owned();

@@ -20,7 +20,7 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 use crate::cli::Merge as MergeArgs;
 use crate::input;
 
-/// Error: the user stopped pagewise, and with it the merge pass, if the module can end one.
+/// Error: the user stopped pagewise. The merge pass was ended, too, if the module can end one.
 #[derive(Debug)]
 pub(crate) struct PassLeft {
     /// The device's name, such as `zmerge0`.

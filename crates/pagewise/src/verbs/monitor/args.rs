@@ -23,9 +23,10 @@ pub(super) const MONITOR: &str = "Record this machine's memory all the time, and
     It ends on Ctrl-C and SIGTERM. The unit pagewise-monitor.service, which is shipped disabled, runs it as a user of \
     its own.";
 
-/// A reading takes a good part of a second on a machine with many processes.
+/// The shortest time between two readings: one takes a good part of a second if there are many
+/// processes.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The smallest ring: two complete readings of a large machine.
+/// The smallest size of the ring: two complete readings of a large machine fit into it.
 const SMALLEST: u64 = 1 << 20;
 
 #[derive(Debug, Args)]

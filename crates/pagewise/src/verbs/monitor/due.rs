@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a reading is due, and how much of the machine it reads ([`Extent`]): all of it once a
-//! minute, what changes after the time of `--every`, and a part of that every second while memory is
-//! short.
+//! Decides whether a reading is due, and how much of the machine it reads ([`Extent`]): everything
+//! once a minute, what changes often at the interval of `--every`, and a part of that every second
+//! while memory is short.
 
 use std::time::{Duration, Instant};
 
 use pagewise_model::Micros;
 use pagewise_observe::{HostGauges, HostRoot};
 
-/// A part of a second for which some task waited for memory that counts as trouble.
+/// If some task waited for memory for longer than this within a second, memory is short.
 const WAITED: Duration = Duration::from_millis(50);
-/// How long readings stay frequent after the last sign of trouble.
+/// How long readings stay frequent after memory was last short.
 const LINGERS: Duration = Duration::from_secs(30);
 /// How often configuration files, features of the kernel and journald's files are read.
 const COMPLETE: Duration = Duration::from_secs(60);
-/// The shortest time between two complete readings, however many processes are killed.
+/// The shortest time between two complete readings, even if processes are killed again and again.
 const SHORTEST: Duration = Duration::from_secs(10);
 /// The shortest time between two readings while memory is short.
 const FREQUENT: Duration = Duration::from_millis(900);
-/// Half a tick early is better than half a tick late.
+/// A reading may be taken this much before it is due; otherwise it would be up to one tick late.
 const SLACK: Duration = Duration::from_millis(500);
 
-/// How much a reading reads.
+/// How much of the machine a reading reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Everything.
+    /// Everything that metrics and findings need.
     Complete,
     /// Everything but configuration files, features of the kernel and logs.
     Usual,
-    /// The host as a whole, cgroups and the largest processes; the kernel log if something was killed.
+    /// The host as a whole, cgroups and the largest processes; also the kernel log if something was
+    /// killed.
     Part { killed: bool },
 }
 
@@ -51,7 +52,7 @@ impl Glance {
         self.kills.zip(before.kills).is_some_and(|(now, then)| now > then)
     }
 
-    /// Whether tasks waited for memory since the glance before, which was that long ago.
+    /// Whether tasks waited for memory since the previous glance, which was taken `passed` ago.
     fn shows_stall_since(self, before: Self, passed: Duration) -> bool {
         let grown = self.stalled.zip(before.stalled).map(|(now, then)| now.saturating_sub(then));
         let limit = WAITED.mul_f64(passed.as_secs_f64().max(1.0));
@@ -59,18 +60,18 @@ impl Glance {
     }
 }
 
-/// When readings were taken, and the last sign of trouble.
+/// When the last readings were taken, and when memory was last short.
 #[derive(Debug)]
 pub(super) struct Due {
     every: Duration,
     complete: Option<Instant>,
-    /// The last reading that was judged: a complete or a usual one.
+    /// When metrics were last computed: at a complete or a usual reading.
     judged: Option<Instant>,
-    /// The last reading of any extent.
+    /// When the last reading of any extent was taken.
     last: Option<Instant>,
     trouble: Option<Instant>,
     glance: Option<(Instant, Glance)>,
-    /// Whether a kill is not in a reading yet.
+    /// Whether a process was killed since the last reading of the kernel log.
     killed: bool,
 }
 
@@ -87,7 +88,7 @@ impl Due {
         }
     }
 
-    /// The reading that is due now, if any.
+    /// The extent of the reading that is due now; `None` if none is due.
     pub(super) fn find(&mut self, now: Instant, glance: Glance) -> Option<Extent> {
         if let Some((then, before)) = self.glance.replace((now, glance)) {
             self.killed |= glance.shows_kill_since(before);
@@ -99,7 +100,7 @@ impl Due {
         let is_past = |then: Option<Instant>, time: Duration| {
             then.is_none_or(|then| now.saturating_duration_since(then) + SLACK >= time)
         };
-        // a stall wakes the monitor in the middle of a second
+        // a PSI trigger wakes the monitor in the middle of a second
         let is_early = self.last.is_some_and(|then| now.saturating_duration_since(then) < FREQUENT);
         let killed = self.killed;
         if self.complete.is_none() || killed && is_past(self.complete, SHORTEST) {
@@ -115,7 +116,7 @@ impl Due {
         }
     }
 
-    /// A reading was taken.
+    /// Notes that a reading of this extent was taken.
     pub(super) fn took(&mut self, now: Instant, extent: Extent) {
         self.last = Some(now);
         match extent {
@@ -129,7 +130,7 @@ impl Due {
         }
     }
 
-    /// The last reading showed that memory is short now.
+    /// Notes that the last reading showed that memory is short.
     pub(super) fn found_short(&mut self, now: Instant) {
         self.trouble = Some(now);
     }
@@ -143,7 +144,7 @@ mod tests {
         Glance { stalled: Some(stalled_ms * 1000), kills: Some(kills) }
     }
 
-    /// The seconds of 100 at which a reading is taken and its extent, if the glances are these.
+    /// The seconds from 0 to 99 at which a reading is taken, and its extent, for these counters.
     fn taken(glances: impl Fn(u64) -> Glance) -> Vec<(u64, Extent)> {
         let begun = Instant::now();
         let mut due = Due::new(Duration::from_secs(10));
@@ -177,14 +178,15 @@ mod tests {
             [(0, Extent::Complete), (10, Extent::Usual), (13, Extent::Complete), (14, part)]
         );
         let seconds: Vec<u64> = killed.iter().map(|(second, _)| *second).collect();
-        // the one at 43 is due again ten seconds after the last usual one
+        // the usual reading at 43 is due ten seconds after that at 33
         let expected: Vec<u64> =
             [0, 10].into_iter().chain(13..44).chain([53, 63, 73, 83, 93]).collect();
         assert_eq!(seconds, expected);
         assert_eq!(killed[12], (23, Extent::Usual));
     }
 
-    /// A storm of kills reads the kernel log each second, and all else once in ten.
+    /// If processes are killed every second, the kernel log is read every second, and everything
+    /// else every ten seconds.
     #[test]
     fn kills_each_second_are_each_read_and_completely_every_ten_seconds() {
         let storm = taken(|second| glance(0, second));

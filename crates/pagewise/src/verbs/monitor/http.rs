@@ -2,9 +2,9 @@
 //! Answers HTTP requests for metrics: one connection at a time, each with a time limit, and closed
 //! after its answer.
 //!
-//! The requests are parsed by httparse. The small servers that were examined (tiny_http, rouille)
-//! start a thread for each connection without a limit, so that anybody who can connect could take
-//! memory when it is short.
+//! httparse parses the requests. The small HTTP servers that were examined (tiny_http, rouille)
+//! start a thread for each connection without a limit, so anybody who can connect could make the
+//! monitor allocate memory when memory is short.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use super::{Page, listen};
 
-/// Largest request; larger ones are refused.
+/// Maximum size of a request in bytes; larger ones are refused.
 const MAX_REQUEST: usize = 8 << 10;
 const MAX_HEADERS: usize = 64;
-/// How long a request and its answer may take together.
+/// Time limit for a request and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Where the metrics are.
+/// The HTTP path of the metrics.
 const PATH: &str = "/metrics";
 
-/// A socket that connections come from.
+/// A socket that accepts connections.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
@@ -46,7 +46,8 @@ impl Listener {
     }
 }
 
-/// Serves the page on the address, or on sockets that were handed over; returns where.
+/// Serves the page on the address, or on sockets that were passed to this process (socket
+/// activation). Returns the addresses.
 pub(super) fn serve(address: &str, page: &Page) -> anyhow::Result<Vec<String>> {
     let listeners = listen::open(address)?;
     let places = listeners.iter().map(Listener::describe).collect();
@@ -64,7 +65,8 @@ fn accept(listener: &Listener, page: &Page) {
             Listener::Unix(unix) => unix.accept().and_then(|(stream, _)| answer(stream, page)),
         };
         if answered.is_err() {
-            // of a broken connection nobody is to know; without descriptors, a loop would spin
+            // a broken connection is not reported; the pause keeps the loop from spinning when
+            // there are no file descriptors
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets to serve metrics on: those that systemd handed over, or one that is opened here.
+//! Sockets to serve metrics on: those that systemd passed to this process, or one that is opened
+//! here.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::net::UnixListener;
@@ -11,7 +12,7 @@ use pagewise_model::{Name, Refusal};
 
 use super::http::Listener;
 
-/// The sockets that were handed over, or else one for this address.
+/// The sockets that were passed to this process, or else a new one for this address.
 pub(super) fn open(address: &str) -> anyhow::Result<Vec<Listener>> {
     let handed = handed_over()?;
     if !handed.is_empty() {
@@ -36,7 +37,7 @@ pub(super) fn open(address: &str) -> anyhow::Result<Vec<Listener>> {
     Ok(vec![Listener::Tcp(listener)])
 }
 
-/// The sockets that systemd, or whoever starts this process, has opened.
+/// The sockets that systemd, or another parent, opened and passed to this process.
 fn handed_over() -> anyhow::Result<Vec<Listener>> {
     let mut handed = ListenFd::from_env();
     let mut all = Vec::new();
@@ -52,8 +53,8 @@ fn handed_over() -> anyhow::Result<Vec<Listener>> {
     Ok(all)
 }
 
-/// A socket in the file system. One that nobody listens on any more is replaced; anything else with
-/// that name is left alone.
+/// Opens a socket in the file system. An old socket on which nobody listens is replaced; any other
+/// file with that name is left alone.
 fn unix(path: &Path) -> anyhow::Result<Listener> {
     use std::os::unix::fs::FileTypeExt;
     let shown = || format!("--listen unix:{}", path.display());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise oom --prove`: does the newest kill of a log again in a guest.
+//! `pagewise oom --prove`: repeats the newest kill of a log in a guest.
 //!
-//! A process that has read a log has no right left to start a guest. Therefore this process starts
-//! itself: the other one reads the log, prints what it has to say, and writes the sizes of the kill
-//! to a pipe. Only these sizes are put into the guest.
+//! A process that has read a log has given up the right to start a guest. So this process starts a
+//! second one, which reads the log, prints the explanation, and writes the sizes of the kill to a
+//! pipe. Only these sizes reach the guest.
 
 #![expect(
     clippy::disallowed_methods,
@@ -39,17 +39,17 @@ const SIZES: &str = "rebuild.json";
 const MEMORY: Bytes = Bytes::new(256 << 20);
 /// The guest's kernel: one with cgroups of version 2, multi-gen LRU and zram.
 const KERNEL: &str = "trixie";
-/// Time limit for all runs; emulated, each takes some seconds.
+/// Time limit for all runs; without KVM each takes some seconds.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// Longest message of the process that reads the log, in bytes.
+/// Maximum length in bytes of the message from the process that reads the log.
 const LONGEST: u64 = 1 << 20;
 /// How much of the guest's error output is kept, at least.
 const LONGEST_ERRORS: usize = 4096;
-/// More runs than this are not accepted of a guest.
+/// Maximum number of runs that are accepted from a guest.
 const MOST_RUNS: usize = 32;
 
-/// What the process that reads the log says of the newest kill: its sizes, or why it cannot be done
-/// again.
+/// What the process that reads the log reports of the newest kill: its sizes, or why it cannot be
+/// repeated.
 type Sizes = Result<Rebuild, String>;
 
 /// The pipe to which the sizes of the newest kill are written. Opened before this process gives up its rights.
@@ -57,8 +57,8 @@ type Sizes = Result<Rebuild, String>;
 pub(crate) struct SizesPipe(File);
 
 impl SizesPipe {
-    /// The pipe with this number, which the starter left open. Nothing but a pipe is written: the
-    /// number is an option that anybody can give.
+    /// Opens the pipe with this file descriptor, which the parent process left open. Refuses
+    /// anything but a pipe, because the number is an option that anybody can give.
     pub(super) fn open(number: u32) -> anyhow::Result<Self> {
         let path = format!("/proc/self/fd/{number}");
         let is_pipe = std::fs::metadata(&path).is_ok_and(|it| it.file_type().is_fifo());
@@ -78,7 +78,7 @@ impl SizesPipe {
 pub(super) fn run(global: &Global, args: &cli::Oom) -> anyhow::Result<Outcome> {
     let reading = read_log(global)?;
     let proof = match reading.sizes {
-        // it has said itself why
+        // the other process has already printed the reason
         None => return Ok(Outcome::Status(reading.status)),
         Some(Ok(rebuild)) => in_guest(global, args.now, rebuild)?,
         Some(Err(why)) => {
@@ -98,10 +98,11 @@ pub(super) fn run(global: &Global, args: &cli::Oom) -> anyhow::Result<Outcome> {
     Ok(Outcome::Status(reading.status))
 }
 
-/// What the process that reads the log left.
+/// The result of the process that reads the log.
 struct LogReading {
     status: u8,
-    /// Its document, with --json; otherwise it has printed everything itself.
+    /// The JSON document with --json; otherwise empty, because the process has printed its text
+    /// itself.
     printed: Vec<u8>,
     /// `None` if it failed.
     sizes: Option<Sizes>,
@@ -135,7 +136,7 @@ fn read_log(global: &Global) -> anyhow::Result<LogReading> {
     Ok(LogReading { status, printed, sizes: serde_json::from_slice(&sizes).ok() })
 }
 
-/// Does the kill again, as it was and with each change.
+/// Repeats the kill in a guest, once as it was and once with each change.
 fn in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Result<OomProof> {
     let cache = Cache::open()?;
     let stop = Stop::listen()?;
@@ -146,7 +147,8 @@ fn in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Result<OomP
     let argv = ["/init", "lab", "rebuild", &format!("/{SIZES}")].map(str::to_owned).to_vec();
     let guest = Guest {
         memory: MEMORY,
-        // Files in the guest's root would be swapped out, too. Their contents take memory in zram.
+        // Files in a tmpfs root would be swapped out, too, and their contents would take memory in
+        // zram.
         append: vec!["rootfstype=ramfs".to_owned()],
         deadline: DEADLINE,
         texts: vec![(serde_json::to_vec(&rebuild)?, SIZES.to_owned())],

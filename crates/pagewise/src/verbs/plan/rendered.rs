@@ -109,12 +109,13 @@ mod tests {
         installation.swap_folder.disk.file_system = found("ext4");
         installation.swap_folder.disk.name = found("nvme0n1");
         installation.swap_folder.disk.lowest = found("nvme0n1");
-        // for the recordings of machines without systemd: a start script
+        // with this init system, plans for recordings of machines without systemd include a start
+        // script
         installation.init = InitSystem::OpenRc;
         installation
     }
 
-    /// The plans for every recording: of the findings, and of each request.
+    /// The plans for every recording: one for its findings, and one for each request.
     fn plans() -> Vec<(String, Plan)> {
         let mut plans = Vec::new();
         for slug in slugs() {
@@ -193,7 +194,8 @@ mod tests {
         tree
     }
 
-    /// The contents of a data URL whose letters are all percent-encoded or plain.
+    /// The decoded contents of a data URL in which each character is percent-encoded or stands for
+    /// itself.
     fn decode(url: &str) -> String {
         let body = url.strip_prefix("data:,").unwrap();
         let mut bytes = Vec::new();
@@ -253,7 +255,8 @@ mod tests {
         }
     }
 
-    /// Runs the script below a folder; the status, what it printed as errors, and the files.
+    /// Runs the script with this folder as root; returns whether it succeeded, its standard error,
+    /// and the files.
     fn run_script(script: &str, root: &Path) -> (bool, String, Tree) {
         let program = Command::new("/bin/sh").args(["-c", script]).env("DESTDIR", root).output();
         let output = program.unwrap();
@@ -319,7 +322,7 @@ mod tests {
     fn every_rendered_form_has_the_files_of_the_plan() {
         let counts: Vec<usize> =
             plans().iter().map(|(name, plan)| assert_same_files(name, plan)).collect();
-        // else the loop has compared nothing, or no start script
+        // otherwise the loop has compared nothing, or no start script
         let has_script = |(_, plan): &(String, Plan)| {
             let tree = tree_of_plan(plan);
             tree.get("/etc/init.d/pagewise").is_some_and(|it| it.starts_with("755 "))
@@ -328,8 +331,8 @@ mod tests {
         assert!(counts.iter().filter(|&&count| count > 0).count() > slugs().len(), "{counts:?}");
     }
 
-    /// On a machine without systemd nothing asks systemd for anything, and the settings that the start
-    /// script keeps are not said to be lost.
+    /// On a machine without systemd no rendered file uses systemd, and settings that the start
+    /// script sets are not reported as lost.
     #[test]
     fn a_start_script_is_started_and_keeps_the_settings() {
         let mut scripts = 0;
@@ -348,7 +351,8 @@ mod tests {
         assert!(scripts > 3);
     }
 
-    /// Each setting of a file of the plan is in the rendered settings, or is said to be left out.
+    /// Each setting in a file of the plan is either in the rendered settings or reported as left
+    /// out.
     #[test]
     fn formats_of_settings_have_all_settings_or_say_so() {
         for (name, plan) in plans() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much of a source is cold: not used for two minutes. It is read only from what the kernel
-//! already records; otherwise the answer says why it is unknown, and which tool would show it.
+//! Measures how much of a source is cold: not used for two minutes. It uses only what the kernel
+//! already records; if that is not enough, the answer says why the amount is unknown, and which
+//! tool would show it.
 //!
 //! - Multi-gen LRU: shows it for memory cgroups, to root, but not for single processes.
 //! - `damon_stat`: shows it only for all of memory together, including free memory and files. It is
@@ -15,7 +16,8 @@ use pagewise_observe::{HostRoot, generations, idle_share, read_targets};
 
 use crate::cli::Sources;
 
-/// Memory not used for this long is cold; published studies of cold memory use the same time.
+/// Memory that was not used for this long is cold; published studies of cold memory use the same
+/// time.
 const COLD: Millis = Millis::new(120_000);
 
 /// Cold pages of a cgroup including its descendants, or of the whole host.

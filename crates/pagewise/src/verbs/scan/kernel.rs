@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The snapshot → the kernel whose zram the estimates imitate, and the algorithms that it offers.
+//! Derives from a snapshot which kernel's zram the estimates imitate, and which algorithms it
+//! offers.
 
 use pagewise_model::{FeatureState, Snapshot, Zram};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
@@ -44,7 +45,8 @@ pub(super) fn offered_algorithms(snapshot: &Snapshot) -> Vec<Algorithm> {
     if all.is_empty() { DEFAULTS.to_vec() } else { all }
 }
 
-/// The algorithms that are fast enough for the short sample of a report: always the active one.
+/// The algorithms fast enough for the short sample of a report; the active algorithm is always
+/// among them.
 pub(super) fn cheap(snapshot: &Snapshot) -> Vec<Algorithm> {
     let mut all = offered_algorithms(snapshot);
     let first = all.first().copied();

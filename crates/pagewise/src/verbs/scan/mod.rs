@@ -44,7 +44,8 @@ fn question(args: &Scan, snapshot: &Snapshot) -> Question {
     Question { kernel: args.kernel_like.unwrap_or(own.kernel), algorithms, ..own }
 }
 
-/// What the scan is to estimate for the running kernel: its zram, its algorithms.
+/// What a scan has to estimate on this machine: its kernel's zram, and the algorithms that it
+/// offers.
 fn own_question(snapshot: &Snapshot) -> Question {
     let page = snapshot.page_size().get();
     let huge = snapshot.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
@@ -81,8 +82,8 @@ fn show(
     Ok(())
 }
 
-/// The effective memory of the machine if the zram device that findings recommend were full of
-/// pages like the sampled ones; `None` if the sample is too small to say that.
+/// How much data RAM would hold if the zram device that findings recommend were full of pages like
+/// the sampled ones; `None` if the sample is too small for an estimate.
 fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     let (ram, whole) = (snapshot.memory.total.get()?, estimates.first()?);
     let algorithm = whole.algorithms.first()?;
@@ -94,13 +95,13 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     pagewise_pages::effective::effective(whole, algorithm, ram, size)
 }
 
-/// Estimates, of which the first is that of all parts together.
+/// Estimates; the first is that of all parts together.
 type Estimates = Vec<Estimate>;
 
 /// Scans for `report`: a small sample of the largest processes that this user may read.
 ///
 /// # Errors
-/// If no page could be read: why, and what would help.
+/// If no page could be read; the error says why, and what would help.
 pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> anyhow::Result<Estimates> {
     let question = Question { algorithms: kernel::cheap(snapshot), ..own_question(snapshot) };
     sampling::glance(host, &target::largest(snapshot), &question)

@@ -36,7 +36,7 @@ pub(super) struct ScanOutcome {
     pub(super) bytes_read: u64,
 }
 
-/// Gives up rights: from here on this process can only read the target's pages and print.
+/// Gives up rights: from here on this process can only read pages of the target, and print.
 fn confine(target: &Target) {
     match target {
         Target::File(_) | Target::Device(_) | Target::Core(_) => Confinement::for_stored_pages(),
@@ -98,7 +98,7 @@ fn add_advice(error: OpenError) -> anyhow::Error {
 
 const IF_REFUSED: &str = "`sudo pagewise scan --measure …` looks at processes of other users, too";
 
-/// Returns an error if no page could be read because access was refused; an estimate would say that
+/// Returns an error if access was refused to every process: an estimate of nothing would say that
 /// there is no memory.
 fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
     let mut refused = found.not_read.iter().filter(|unread| unread.why.is_refused());
@@ -113,7 +113,7 @@ fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
     Err(Refusal::advised(what, IF_REFUSED).into())
 }
 
-/// Number of pages that the scan for a report samples, and the time limit for it.
+/// Number of pages that a scan for `report` samples, and its time limit.
 const GLANCE: u64 = 1000;
 const GLANCE_TIME: Duration = Duration::from_millis(300);
 
@@ -141,7 +141,7 @@ pub(super) fn glance(
     Ok(run_workers(question, "processes", &sample, tallies).estimates)
 }
 
-/// Says why no page of the largest processes could be read, and what would help.
+/// Explains why no page of the largest processes could be read, and what would help.
 fn nothing_read(sample: &Sample) -> String {
     let mut reasons = reasons(sample);
     reasons.extend(sample.partial.map(|why| why.to_string()));
@@ -170,7 +170,8 @@ fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], args: &Scan, shown: &
     if target::choice(args) != Choice::Precise {
         return;
     }
-    // twice, because the variance estimated from the first pages is itself uncertain
+    // the target is computed twice, because the variance estimated from the first pages is itself
+    // uncertain
     for _ in 0..2 {
         let Some(all) = tally_of_all(workers) else { return };
         let needed = all.needed_sample(PRECISE, population).saturating_sub(all.sampled_pages());
@@ -265,7 +266,8 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
     }
 }
 
-/// Says how many of the named processes were refused. For `--host` that is expected.
+/// Describes how many of the named processes were refused. With `--host`, refusals are expected and
+/// not described.
 fn describe_refusal(kind: &str, sample: &Sample) -> Option<String> {
     let refused = sample.not_read.iter().filter(|unread| unread.why.is_refused()).count();
     let all = processes(sample.parts.len() + sample.not_read.len());
@@ -307,7 +309,7 @@ fn notes(sample: &Sample) -> Vec<String> {
     notes
 }
 
-/// Why processes could not be sampled: each reason once, with the number of processes.
+/// Why processes could not be sampled: each reason once, with the number of its processes.
 fn reasons(sample: &Sample) -> Vec<String> {
     let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
     reasons.sort_unstable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The source options as typed → what to sample.
+//! Finds out which processes or files to sample from the source options as typed.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use pagewise_sample::{Choice, Options, Target};
 
 use crate::cli::{Amount, Scan, Sources};
 
-/// Finds the memory that the options name, and what to call it.
+/// Finds the memory that the options name; also returns the name of that kind of source.
 pub(in crate::verbs) fn resolve(
     source: &Sources,
     snapshot: &Snapshot,
@@ -82,8 +82,8 @@ pub(super) fn choice(args: &Scan) -> Choice {
     }
 }
 
-/// Number of pages to compress with --duplicates: keeps every size within 2 % if the standard
-/// deviation of the sizes is one and a half times their mean.
+/// Number of pages to compress with --duplicates: enough for a relative error of 2 % if the
+/// standard deviation of the compressed sizes is one and a half times their mean.
 const SIZED: u64 = 20_000;
 
 /// How many of `population` pages to compress in a scan.

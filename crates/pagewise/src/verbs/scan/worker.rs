@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One thread of a scan: receives pages, and keeps a tally for each part.
 //!
-//! To find duplicates, a thread keeps eight bytes (a hash) for each page. With `--duplicates` their
-//! number is limited: whenever a thread has more, it keeps only half of the possible hashes from
-//! then on, in all its parts.
+//! To find duplicates, a thread keeps eight bytes (a hash) for each page. With `--duplicates` the
+//! number of hashes is limited: whenever a thread has more, it drops those of one half of all
+//! possible values, and from then on ignores pages with such hashes, in all its parts.
 
 use pagewise_model::{Bytes, MemoryKind, Snapshot};
 use pagewise_pages::huge::PagePosition;
@@ -20,7 +20,7 @@ pub(super) struct Rules<'a> {
     pub(super) question: &'a Question,
     pub(super) dump: Option<&'a Dump>,
     pub(super) shown: &'a PageBar,
-    /// Draws the pages that are compressed, not only read.
+    /// Selects at random the pages that are compressed; the others are only read.
     pub(super) lot: RandomDraw,
     /// Number of pages for which each thread may keep a hash of eight bytes.
     pub(super) most_kept: usize,
@@ -92,8 +92,8 @@ fn kind(kind: PageKind) -> MemoryKind {
     }
 }
 
-/// Number of pages for which a hash of eight bytes may be kept: they fill a quarter of the
-/// available memory less 32 MiB.
+/// Number of pages for which hashes of eight bytes fit into a quarter of the available memory less
+/// 32 MiB, but at least 1,048,576.
 pub(super) fn room(snapshot: &Snapshot) -> usize {
     const LEAST: u64 = 1 << 20;
     const BESIDES: u64 = 32 << 20;

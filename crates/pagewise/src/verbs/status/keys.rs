@@ -8,12 +8,12 @@ use pagewise_terminal::live::Key;
 /// Maximum length of a filter; names are not longer.
 const LONGEST: usize = 64;
 
-/// What a key asks for beyond changing the view.
+/// What the caller has to do after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyEffect {
-    /// Only that the view is drawn again.
+    /// Only draw the view again.
     Shown,
-    /// The end of the live view.
+    /// End the live view.
     Quit,
 }
 
@@ -78,7 +78,7 @@ fn open(view: &mut LiveView, rows: &[LiveSubject]) {
     view.selected.clone_from(&view.open);
 }
 
-/// Leaves what was entered last: help, an open row, the filter, or the selection.
+/// Closes or clears what was opened last: help, an open row, the filter, or the selection.
 fn go_back(view: &mut LiveView) {
     if view.shows_help {
         view.shows_help = false;
@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         /// For any keys and any window size, a frame has as many lines as its window, no line is
-        /// wider, and no part of it is a control sequence for the terminal.
+        /// wider than the window, and no line contains a control sequence for the terminal.
         #[test]
         fn any_keys_and_sizes_give_frames_that_fit(
             steps in prop::collection::vec((any_key(), 1usize..130, 1usize..50), 1..40),

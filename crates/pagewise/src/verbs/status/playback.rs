@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keys and time → which reading of a recording is shown. Pure: no I/O.
+//! Selects, from keys and time, which reading of a recording is shown. Pure: no I/O.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use pagewise_terminal::live::Key;
 
 /// Playback speeds: seconds of the recording per second.
 const PACES: [u32; 5] = [1, 2, 5, 10, 60];
-/// The shortest wait in seconds; steps that are due earlier are skipped.
+/// The shortest wait between two frames in seconds; steps that are due earlier are skipped.
 const SHORTEST: f64 = 0.1;
 /// The longest wait in seconds for one step.
 const LONGEST: f64 = 3600.0;
-/// The longest number or time that can be typed has this many characters.
+/// Maximum number of characters of a step number or time that the user types.
 const LONGEST_TYPED: usize = 8;
 const DAY: f64 = 86_400.0;
 
@@ -25,7 +25,7 @@ pub(super) struct Playback {
     offsets: Vec<f64>,
     /// Index of the shown reading, from 0.
     step: usize,
-    /// How far the recording was played, in seconds from the first reading.
+    /// Position of the playback in the recording, in seconds from the first reading.
     played: f64,
     pace: usize,
     pub(super) is_playing: bool,
@@ -34,8 +34,8 @@ pub(super) struct Playback {
 }
 
 impl Playback {
-    /// Paused at the first reading. `times` holds Unix and monotonic seconds of each reading, and
-    /// is not empty.
+    /// A playback that is paused at the first reading. `times` holds Unix and monotonic seconds of
+    /// each reading, and is not empty.
     pub(super) fn new(times: impl Iterator<Item = (f64, f64)>) -> Self {
         let (unix, clock): (Vec<f64>, Vec<f64>) = times.unzip();
         let mut offset = 0.0;
@@ -117,7 +117,7 @@ impl Playback {
         }
     }
 
-    /// The step that was typed, as its number or as a time of day in UTC.
+    /// The step that the user typed, as its number or as a time of day in UTC.
     fn find(&self, typed: &str) -> Result<usize, String> {
         if typed.contains(':') {
             return self.find_time(typed).ok_or_else(|| {
@@ -133,14 +133,14 @@ impl Playback {
         })
     }
 
-    /// The first step at or after this time of day: on the day of the first reading, or else the
-    /// next day.
+    /// The first step at or after this time of day. If the recording has no such time on the day of
+    /// its first reading, the next day is meant.
     fn find_time(&self, typed: &str) -> Option<usize> {
         let (time, exact) = parse_time(typed)?;
         let (first, last) = (*self.unix.first()?, *self.unix.get(self.last())?);
         let midnight = (first / DAY).floor() * DAY;
-        // a time without seconds means a whole minute: if the recording begins in it, the first
-        // step matches
+        // a time without seconds means its whole minute: if the recording begins in that minute,
+        // the first step matches
         let is_in = |at: &f64| at + exact > first && *at <= last;
         let at = [time, time + DAY].map(|time| midnight + time).into_iter().find(is_in)?;
         self.unix.iter().position(|unix| *unix >= at)

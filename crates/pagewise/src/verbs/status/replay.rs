@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise status --watch --root FILE`: replays a recording in the live view.
 //!
-//! A step is shown as the live view would have shown it: rates compare it with the step before,
-//! growth with the last six. So a jump first reads some steps before its target, and a step looks
-//! the same whichever way it was reached.
+//! A step is shown as the live view would have shown it: rates compare a reading with the one
+//! before, and growth covers the last six readings. So a jump first reads some steps before its
+//! target, and a step looks the same from whichever direction it was reached.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use super::keys::{KeyEffect, press};
 use super::playback::Playback;
 use super::shown::{HISTORY, Shown, Source, show};
 
-/// Number of readings before a step that its numbers depend on.
+/// Number of earlier readings from which the numbers of a step are computed.
 const BEFORE: usize = 5;
 /// A step that is due by more than this is late because the program was stopped (Ctrl-Z).
 const LATE: Duration = Duration::from_secs(1);
@@ -37,13 +37,14 @@ struct Recorded {
     replay: Replay,
     reader: LiveReader,
     playback: Playback,
-    /// Microseconds of pressure at each reading that was passed so far.
+    /// Total pressure stall time in microseconds at each reading that was passed so far.
     stalled: Vec<Option<u64>>,
     shown: Shown,
-    /// The step that was judged last, and everything that was read of it: usually the next one follows.
+    /// The step that was judged last, with its complete snapshot: usually the next step is judged
+    /// next.
     judged: Option<(usize, Snapshot)>,
     position: LiveReplay,
-    /// When playback was last advanced.
+    /// When the position of the playback was last updated.
     counted: Instant,
 }
 
@@ -62,7 +63,7 @@ impl Recorded {
         recorded
     }
 
-    /// Reads the reading that playback has reached.
+    /// Reads up to the step that playback has reached.
     fn follow(&mut self) {
         let (at, to) = (self.replay.at(), self.playback.step());
         if !(at..=at + BEFORE).contains(&to) {
@@ -71,7 +72,8 @@ impl Recorded {
         self.read_on(to);
     }
 
-    /// Reads the reading that playback has reached, and those before it that its numbers depend on.
+    /// Reads the step that playback has reached, after the earlier steps from which its numbers are
+    /// computed.
     fn read_anew(&mut self) {
         let to = self.playback.step();
         self.go_to(to.saturating_sub(BEFORE));
@@ -98,9 +100,10 @@ impl Recorded {
         self.show_position();
     }
 
-    /// Decides on the verdict from everything that the recording has of this step and of the one before, as
-    /// `report` does of the last two: a kill or a cgroup at its limit is not among what the live view reads, and
-    /// without an interval pressure that has ended is not known from pressure that lasts.
+    /// Judges this step from complete snapshots of it and of the step before, as `report` judges
+    /// the last two readings. The live view alone reads too little: it does not read kills or
+    /// cgroup limits, and without an interval, pressure that has ended cannot be distinguished from
+    /// pressure that lasts.
     fn judge(&mut self) {
         let at = self.replay.at();
         let start = match (self.replay.earlier(), at.checked_sub(1)) {
@@ -115,7 +118,7 @@ impl Recorded {
         self.judged = Some((at, interval.end));
     }
 
-    /// Everything that the recording has of this step, which stays the current one unless it was judged last.
+    /// The complete snapshot of this step. Moves to the step unless its snapshot was kept.
     fn read_fully_at(&mut self, step: usize) -> Snapshot {
         match self.judged.take() {
             Some((judged, snapshot)) if judged == step => snapshot,
@@ -126,7 +129,7 @@ impl Recorded {
         }
     }
 
-    /// Moves to a reading without evaluating the readings in between.
+    /// Moves to a step without computing anything for the steps in between.
     fn go_to(&mut self, to: usize) {
         while self.replay.at() > to && self.replay.backward() {}
         while self.replay.at() < to && self.replay.forward() {
@@ -136,7 +139,7 @@ impl Recorded {
         }
     }
 
-    /// Fills in the pressure of the intervals up to this reading.
+    /// Computes the pressure chart for the intervals up to the current step.
     fn show_pressure(&mut self) {
         let (at, times) = (self.replay.at(), self.replay.times());
         let (seconds, pressure) = (at.saturating_sub(HISTORY) + 1..=at)
@@ -404,7 +407,7 @@ mod tests {
         }
     }
 
-    /// Both ends of a recorded host as the two steps of a recording over time.
+    /// A recording over time with two steps, which are both ends of a recorded host's interval.
     fn two_steps(slug: &str) -> tempfile::NamedTempFile {
         let files = Scene::load(slug).into_files();
         let tape = |end: &str, seconds: f64| {
@@ -429,8 +432,8 @@ mod tests {
         file
     }
 
-    /// What `report` and `doctor` say of the same file; its verdicts are not those of the live view alone, which
-    /// reads less.
+    /// The last step has the verdict that `report` and `doctor` give for the same file. The live
+    /// view alone reads less, and would judge otherwise.
     #[test]
     fn the_verdict_of_the_last_step_is_that_of_report() {
         let (mut compared, mut not_calm) = (0, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a live view shows from one reading to the next, and the loop that draws it.
+//! The state of a live view from one reading to the next, and the loop that draws the view.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use super::keys::KeyEffect;
 /// Number of intervals whose pressure is kept.
 pub(super) const HISTORY: usize = 300;
 
-/// The source of the frames: the machine or a recording.
+/// Where the frames of a live view come from: the machine, or a recording.
 pub(super) trait Source {
     fn frame(&self) -> LiveFrame<'_>;
     fn press(&mut self, key: Key) -> KeyEffect;
@@ -78,14 +78,14 @@ impl Shown {
         Self { interval, sample, verdict, seconds, pressure, kills_before, view }
     }
 
-    /// Starts again from this reading: there is no reading before it, so nothing has a rate.
+    /// Starts again with this reading: as there is no reading before it, nothing has a rate.
     pub(super) fn begin(&mut self, (end, sample): (Snapshot, LiveSample)) {
         self.interval = Interval::single(end);
         self.sample = sample;
         self.verdict = pagewise_decide::judge(&self.interval);
     }
 
-    /// Takes the next reading.
+    /// Adds the next reading, and judges the interval from the previous one.
     pub(super) fn take(&mut self, (end, sample): (Snapshot, LiveSample)) {
         self.sample = sample;
         let before = std::mem::replace(&mut self.interval.end, end);
@@ -93,7 +93,7 @@ impl Shown {
         self.verdict = pagewise_decide::judge(&self.interval);
     }
 
-    /// Takes the verdict from an interval of which more was read than the live view reads.
+    /// Replaces the verdict by that of this interval, which has more than the live view reads.
     pub(super) fn judge(&mut self, interval: &Interval) {
         self.verdict = pagewise_decide::judge(interval);
     }
@@ -117,7 +117,7 @@ impl Shown {
         shown_subjects(&self.sample, &self.view)
     }
 
-    /// What to read next; processes in the rows that fit on the screen are read in full.
+    /// What to read next. Processes whose rows fit on the screen are read in full.
     pub(super) fn choice(&self, rows: usize) -> LiveChoice {
         let all = self.rows();
         let selected = all.iter().position(|row| Some(row) == self.view.selected.as_ref());
@@ -132,7 +132,7 @@ impl Shown {
         }
     }
 
-    /// The parts of the view that decide what is read.
+    /// The parts of the view's state that affect what is read.
     pub(super) fn read_for(&self) -> (bool, Option<LiveSubject>) {
         (self.view.groups, self.view.open.clone())
     }

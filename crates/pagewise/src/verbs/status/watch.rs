@@ -77,7 +77,8 @@ impl Source for Watch {
         self.shown.frame(None)
     }
 
-    /// Handles a key. If the key opens something, that is read at once, even if the view is frozen.
+    /// Handles a key. If the key opens a row, its details are read at once, even if the view is
+    /// frozen.
     fn press(&mut self, key: live::Key) -> KeyEffect {
         let before = self.shown.read_for();
         let rows = self.shown.rows();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp --canary`: measures what page walks cost on this machine; prints text or JSON.
 //!
-//! [`canary`] measures. Half of its memory must be in huge pages, so it is collapsed here in the
-//! same way as apply collapses memory of other processes. With `--hugetlb`, hugetlb pages are
-//! measured in the same rounds.
+//! [`canary`] measures. Half of its memory must be in huge pages, so that half is collapsed here,
+//! with the same calls by which `thp collapse` collapses memory of other processes. With
+//! `--hugetlb`, hugetlb pages are measured in the same rounds.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -33,7 +33,8 @@ pub(super) fn run(global: &Global, args: &Thp) -> anyhow::Result<Outcome> {
     let host = input::open(global)?;
     let mut pools = Pools::default();
     if args.hugetlb {
-        // Ctrl-C takes effect only after the enlarged pools are restored, which takes seconds
+        // Ctrl-C is delayed until the enlarged pools have their old sizes again, which takes
+        // seconds
         let _stop = Stop::listen()?;
         let seen = host.without_start().interval(&Scope::glance(), || anyhow::Ok(()))?.end;
         pools = Pools::open(&seen, SIZE);

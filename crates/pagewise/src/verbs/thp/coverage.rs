@@ -19,7 +19,7 @@ use crate::input;
 
 /// Maximum number of processes whose mappings are read one by one.
 const MOST: usize = 8;
-/// Time limit for reading one process: if it does not answer, its mmap lock is held.
+/// Time limit for reading one process: reading hangs while another thread holds its mmap lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
@@ -30,7 +30,7 @@ pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Re
     let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
     let scope = Scope { settings: false, ..Scope::everything(global.smaps_budget) };
-    // only the line of the whole host shows rates, so selected processes need no first reading
+    // only the line about the whole host shows rates, so selected processes need no first reading
     let named = !whose.pid.is_empty() || whose.name.is_some();
     let host = if named && host.end.is_live() { host.without_start() } else { host };
     let interval = host.interval(&scope, || {

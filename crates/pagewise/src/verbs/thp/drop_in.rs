@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp drop-in`: a systemd drop-in that gives a unit huge pages, or takes them from it.
 //!
-//! From version 260 on, systemd has a setting for the kernel's policy (`MemoryTHP=`); whether the
-//! installed systemd has it is read from systemd itself, not concluded from its version. Allocators
-//! are controlled by environment variables. These are merged with the unit's own ones, because a
-//! drop-in replaces the value of a variable as a whole.
+//! Since version 260, systemd has a setting for the kernel's policy (`MemoryTHP=`). Whether the
+//! installed systemd has the setting is asked of systemd itself, not concluded from its version.
+//! Allocators are controlled by environment variables. A drop-in replaces the whole value of a
+//! variable, so the new words are appended to the value that the unit has.
 
 use std::process::Command;
 
@@ -62,7 +62,8 @@ fn show(unit: &str) -> anyhow::Result<String> {
     let program =
         program.map_err(|error| refused("systemctl show".to_owned(), error.to_string()))?;
     let mut command = Command::new(program);
-    // variables could name another bus or other options, which root must not take from others
+    // environment variables could name another bus or options, which root must not accept from
+    // other users
     command.env_clear().env("PATH", PROGRAM_FOLDERS);
     command.args(["show", "--property=Id,LoadState,MemoryTHP,Environment,ExecStart", "--", unit]);
     let asked = command.output();
@@ -129,7 +130,7 @@ fn drop_in(unit: &Unit, switch: Switch) -> Option<String> {
         own.map(|(_, value)| value.clone())
     };
     let mut set = vec![(super::VARIABLE, switch.word().to_owned())];
-    // variables have no effect if the kernel gives the process no huge pages anyway
+    // if the kernel gives the process no huge pages, the variables have no effect
     if !is_told {
         let program = inspect(&unit.program.clone().into_iter().collect::<Vec<_>>());
         set.extend(variables(switch, program.allocator, has));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp`: shows and makes huge pages.
+//! `pagewise thp`: shows which memory is in huge pages; its subcommands change that.
 
 mod canary;
 mod collapse;

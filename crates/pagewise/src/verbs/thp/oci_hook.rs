@@ -17,13 +17,13 @@ use serde_json::Value;
 use super::VARIABLE;
 use super::run::{Allocator, Switch, variables};
 
-/// The annotation by which an image or a container may request huge pages, as well as by the
+/// The annotation by which an image or a container may request huge pages, like the environment
 /// variable.
 const ANNOTATION: &str = "dev.pagewise.thp";
 
-/// Maximum length in bytes of a container's configuration that is parsed; real ones have 20 KiB.
+/// Maximum length in bytes of a container's configuration that is parsed; typical ones have 20 KiB.
 const LONGEST: u64 = 4 << 20;
-/// Maximum number of values in a container's configuration that is parsed; real ones have 1,000.
+/// Maximum number of values in a container's configuration that is parsed; typical ones have 1,000.
 const MOST_VALUES: usize = 50_000;
 
 pub(super) fn run() -> anyhow::Result<Outcome> {
@@ -40,7 +40,8 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
         output::message(format_args!(
             "the container's configuration stays as it is: it is longer than {limit}"
         ));
-        // it is passed on in pieces, so that its length costs no memory
+        // the configuration is passed on in pieces, so that memory use does not depend on its
+        // length
         while !given.is_empty() {
             output::write_out(&given)?;
             given.clear();

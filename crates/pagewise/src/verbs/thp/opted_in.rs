@@ -3,7 +3,8 @@
 //! `PAGEWISE_THP=on`, for each container within its own limit on growth.
 //!
 //! Programs start and end, so each pass searches for them again. The growth that earlier passes
-//! caused in a container counts against its limit as long as one of its programs runs.
+//! caused in a container counts against its limit as long as the container has a program that opted
+//! in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -21,10 +22,10 @@ use pagewise_terminal::{Global, output};
 
 use super::{VARIABLE, collapse};
 
-/// The longest sleep between two passes, so that Ctrl-C is noticed in time.
+/// The longest sleep in one piece between two passes, so that Ctrl-C is noticed in time.
 const PIECE: Duration = Duration::from_millis(100);
-/// Time limit for reading one process's environment: it is in the process's memory, and the
-/// process's mmap lock may be held.
+/// Time limit for reading one process's environment: reading it takes the mmap lock of the process,
+/// which another thread may hold.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Results of the collapse for each container or unit. The key is the path of the cgroup, because
@@ -32,13 +33,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct OptedIn {
     units: BTreeMap<String, UnitCollapse>,
     troubled: BTreeMap<String, String>,
-    /// Processes whose mmap lock is held. They are not asked again, because each attempt leaves a
-    /// thread behind.
+    /// Processes whose mmap lock is held. Their environment is not read again, because each attempt
+    /// leaves a blocked thread behind.
     stuck: BTreeSet<u32>,
 }
 
 impl OptedIn {
-    /// Collapses the memory of the programs that opted in once, or with --watch repeatedly until
+    /// Collapses the memory of the programs that opted in: once, or with --watch repeatedly until
     /// Ctrl-C.
     pub(super) fn run(
         global: &Global,
@@ -97,8 +98,8 @@ impl OptedIn {
         }
     }
 
-    /// Prints why a container failed, but each reason only once, as a pass follows every few
-    /// seconds.
+    /// Prints why the collapse failed for a container. The same reason is printed once, because a
+    /// pass follows every few seconds.
     fn tell(&mut self, cgroup: String, why: String) {
         if self.troubled.get(&cgroup) != Some(&why) {
             output::message(format_args!("{}: {why}", name_of(&cgroup)));
@@ -106,8 +107,8 @@ impl OptedIn {
         }
     }
 
-    /// Returns an error if the collapse failed for every container. No container that opted in is
-    /// not an error.
+    /// Returns an error if the collapse failed for every container. If no container opted in, that
+    /// is not an error.
     fn end(self) -> anyhow::Result<Self> {
         if self.units.is_empty() && !self.troubled.is_empty() {
             let why = self.troubled.into_values().collect::<Vec<_>>().join("; ");
@@ -121,8 +122,8 @@ impl OptedIn {
         Collapse::sum(self.units.into_values().collect())
     }
 
-    /// The processes that opted in, by the cgroup of their container or unit. The environment of
-    /// processes with less anonymous memory than one huge page is not read.
+    /// The processes that opted in, by the cgroup of their container or unit. Processes with less
+    /// anonymous memory than one huge page are left out, and their environment is not read.
     fn find(&mut self, snapshot: &Snapshot, block: Bytes) -> BTreeMap<String, CollapseTargets> {
         let mut units: BTreeMap<String, CollapseTargets> = BTreeMap::new();
         let (own, all) = (std::process::id(), &snapshot.processes.list);
@@ -145,7 +146,7 @@ impl OptedIn {
         units
     }
 
-    /// Whether the process opted in; false if it has ended or its environment cannot be read in
+    /// Whether the process opted in; false if it has ended, or if its environment cannot be read in
     /// time.
     fn has_asked(&mut self, pid: u32) -> bool {
         if self.stuck.contains(&pid) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! hugetlb pages for the canary: free pages of the pools, or else pages by which a pool is enlarged
-//! while the canary runs. A pool that cannot provide pages is reported, and the others are
+//! hugetlb pages for the canary: free pages of the pools; if there are none, a pool is enlarged
+//! while the canary runs. A pool that cannot provide pages is reported, and the other pools are
 //! measured.
 
 use crate::host_loans::HostLoans;
@@ -20,7 +20,7 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Maps this many bytes of every hugetlb pool of this machine.
+    /// Maps this many bytes from every hugetlb pool of this machine.
     pub(super) fn open(seen: &Snapshot, bytes: usize) -> Self {
         let mut pools = Self::default();
         let known = seen.hugetlb.iter().filter(|pool| pool.node.is_none());
@@ -50,8 +50,8 @@ impl Pools {
         Ok(PoolMemory::map(bytes, pool.page_bytes)?)
     }
 
-    /// Enlarges the pool of preallocated huge pages. If memory is too fragmented for that, the pool
-    /// keeps its size.
+    /// Enlarges a hugetlb pool for the duration of the measurement. If memory is too fragmented for
+    /// that, the pool keeps its size.
     fn borrow(&mut self, page: Bytes, pages: u64) -> anyhow::Result<()> {
         if self.loans.is_none() {
             self.loans = Some(HostLoans::open(false)?);

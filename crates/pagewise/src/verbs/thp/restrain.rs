@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp restrain`: finds huge pages that are mostly zeros, and splits them.
 //!
-//! Only the contents show this, because a huge page is always in RAM as a whole. pagewise-sample
-//! reads every page under its rules: processes of other users only with --measure, and only counts
-//! are kept.
+//! /proc does not show which huge pages these are, because a huge page is always in RAM as a whole:
+//! their contents must be read. pagewise-sample reads every page under its rules: processes of
+//! other users only with --measure, and only counts are kept.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -71,7 +71,7 @@ fn all(
     Ok(restrain)
 }
 
-/// What was read of a huge page.
+/// The zero pages that were counted in a huge page.
 #[derive(Debug, Clone, Copy, Default)]
 struct HugePageState {
     pages: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp --page-walks`: counts with CPU performance counters for a while what page walks
+//! `pagewise thp --page-walks`: counts for a while, with CPU performance counters, what page walks
 //! cost.
 
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! `--evidence` of `thp collapse --watch`: records the state of the target twice a second, from
 //! before the first collapse to the end; then writes all records and an HTML page into the folder.
 //!
-//! A separate thread records, so that there are records during a long pass, too; its CPU time is
-//! not included in that of the collapse. The number of records is limited: when there would be
-//! more, every second one is dropped, and from then on they are taken half as often.
+//! A separate thread takes the records, so that there are records during a long pass, too; its CPU
+//! time is not included in that of the collapse. The number of records is limited: when the limit
+//! is reached, every second record is dropped, and from then on records are taken half as often.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use pagewise_lab::redaction::Redaction;
 
 const EVERY: Duration = Duration::from_millis(500);
 const MOST: usize = 2400;
-/// The longest sleep between two samples, so that the end is noticed in time.
+/// The longest sleep in one piece between two samples, so that the end of the collapse is noticed
+/// in time.
 const PIECE: Duration = Duration::from_millis(50);
 
 /// A running recording, and the folder for its result.
@@ -65,7 +66,7 @@ impl Evidence {
         })
     }
 
-    /// Tells the recording how many ranges are collapsed so far.
+    /// Passes on how many ranges are collapsed so far, for the next records.
     pub(super) fn tell(&self, collapsed: u64) {
         self.collapsed.store(collapsed, Ordering::Relaxed);
     }
@@ -115,7 +116,8 @@ impl WatchRound {
         let (began, mut every, mut moments) = (Instant::now(), EVERY, Vec::new());
         while !self.end.load(Ordering::Relaxed) {
             let looked = Instant::now();
-            // all processes have ended, or may not be read any more: the records end here
+            // all processes have ended, or this user may not read them any more: the records end
+            // here
             let Ok(Some(moment)) = coverage::take_sample(&self.pids, self.block) else { break };
             moments.push(WatchSample {
                 seconds: began.elapsed().as_secs_f64(),
@@ -134,7 +136,7 @@ impl WatchRound {
     }
 }
 
-/// Drops every second record if there are too many.
+/// Drops every second record if there are more than `most`.
 fn thin_out(moments: &mut Vec<WatchSample>, most: usize) -> bool {
     if moments.len() < most {
         return false;

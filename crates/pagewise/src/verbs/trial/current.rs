@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compares the settings of the arms with those of this machine, since an arm may change nothing.
+//! Compares the settings of the arms with those of this machine, because an arm may change nothing.
 //!
-//! `--b vm.swappiness=60` on a machine whose swappiness is 60 would compare identical settings,
-//! possibly for an hour. The value in a cgroup (v1 has a swappiness for each) is not compared:
-//! trials set both.
+//! On a machine whose swappiness is 60, `--b vm.swappiness=60` would compare identical settings,
+//! possibly for an hour. The values of a cgroup are not compared (each cgroup of v1 has a
+//! swappiness of its own), because a trial sets those, too.
 
 use pagewise_model::knob::{Domain, KnobReading};
 use pagewise_model::{TrialArm, TrialSetting};
@@ -20,8 +20,8 @@ pub(super) fn same_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bo
         && b.settings.iter().all(|set| is_met(set, a))
 }
 
-/// The text `vm.swappiness is 60 already`, if every setting of the arm is current; `None` if it
-/// changes something.
+/// A text such as `vm.swappiness is 60 already`, if the machine already has every setting of the
+/// arm; `None` if the arm changes something.
 pub(super) fn why_unchanged(arm: &TrialArm, knobs: &[KnobReading]) -> Option<String> {
     let describe =
         || arm.settings.iter().map(|set| format!("{} is {} already", set.knob, set.value));
@@ -44,7 +44,7 @@ fn is_current(set: &TrialSetting, knobs: &[KnobReading]) -> bool {
     })
 }
 
-/// Spells the value of a boolean setting in one way, so that equal values compare as equal.
+/// Maps the spellings of a boolean value to "1" or "0", so that equal values compare as equal.
 fn spell(value: &str, is_switch: bool) -> &str {
     match value {
         "1" | "Y" | "y" | "true" if is_switch => "1",

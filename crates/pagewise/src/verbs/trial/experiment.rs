@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The command line → an experiment, and its lender.
+//! Makes from the command line the experiment, and the session that changes settings of the host
+//! for it.
 
 use anyhow::bail;
 use pagewise_lab::experiment::build_arm;
@@ -43,7 +44,7 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
 }
 
 /// The metrics to measure in the trial. With --higher-is-better, larger values of regular
-/// expressions are better; never of metrics that pagewise measures.
+/// expressions are better; the option does not apply to metrics that pagewise measures itself.
 fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
     let mut metrics = args.metric.clone();
     if metrics.is_empty() {
@@ -62,8 +63,8 @@ fn draw_seed() -> u64 {
     now.map_or(1, |since| u64::from(since.subsec_micros()) + 1)
 }
 
-/// The lender for a trial; `None` without root. Settings, swap and memory limits need root; with
-/// root each run gets a cgroup in any case.
+/// The session that changes settings of the host for a trial; `None` without root. Settings, swap
+/// and memory limits need root; with root, each run also gets a cgroup.
 pub(super) fn host_loans(
     experiment: &Experiment,
     args: &Trial,

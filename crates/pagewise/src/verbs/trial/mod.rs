@@ -100,7 +100,7 @@ fn conduct_and_record(
     conduct(experiment, lender, &mut Control { stop: stop.flag(), on_event: &mut on_event })
 }
 
-/// What the warm-up runs show about the expected precision, as text.
+/// Describes in words how small a difference the trial can detect, as the warm-up runs suggest.
 pub(crate) fn forecast_in_words(experiment: &Experiment, forecast: &TrialForecast) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let pairs = experiment.pairs;
@@ -117,7 +117,7 @@ pub(crate) fn forecast_in_words(experiment: &Experiment, forecast: &TrialForecas
     )
 }
 
-/// Prints the verdict if there is one, and in any case where the runs are stored.
+/// Prints the verdict if there is one, and in any case the folder where the runs are stored.
 fn report_outcome(
     global: &Global,
     experiment: &Experiment,
@@ -161,7 +161,7 @@ fn say_stopped(tried: &TrialReport<'_>, is_all_back: bool) {
     ));
 }
 
-/// The cost of pagewise itself, without the commands.
+/// The cost of pagewise itself, without that of the user's commands.
 fn own_cost(started: CostMeter, machine: &Interval, runs: &[TrialRun]) -> Cost {
     let all = cost::so_far(started, machine);
     let commands: f64 = runs.iter().filter_map(|run| run.values.get("cpu")).sum();

@@ -70,7 +70,8 @@ pub(crate) struct Tune {
     pub(crate) keep: bool,
 }
 
-/// Parses --watch and --settle; the upper limit is there because the trial must last longer.
+/// Parses --watch and --settle. They have an upper limit because the timer of the trial must run
+/// longer than both.
 fn watch(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
     let time = parse_duration(text).map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The machine on which this program runs, as [`Machine`]; with the user's own measure.
+//! The machine on which this program runs, as a [`Machine`] that can be watched, with the user's
+//! own measure.
 //!
 //! The user's command runs in a shell, in a process group of its own, which is killed if somebody
 //! stops the program or if it takes too long.
@@ -21,9 +22,9 @@ use super::watch::{Counters, FEWEST_RUNS, Machine, Named};
 use crate::cli::CounterSource;
 use crate::verbs::thp::counter::read_counter;
 
-/// Longest run of the user's command.
+/// Time limit for one run of the user's command.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
-/// Maximum bytes that are read of its output, or of a file with a counter.
+/// Maximum bytes that are read of the command's output, or of a file with a counter.
 const MOST_OUTPUT: u64 = 1 << 20;
 const NAP: Duration = Duration::from_millis(20);
 
@@ -64,10 +65,10 @@ pub(super) struct Live<'a> {
     begun: Instant,
     measure: Option<&'a str>,
     counter: Option<&'a CounterSource>,
-    /// Whether the value of the command is the number that it prints, as in its first run, or how
-    /// long it takes.
+    /// Whether the measured value is the number that the command prints (true) or the time that it
+    /// takes (false), as determined in its first run.
     prints: Option<bool>,
-    /// How long its first run took.
+    /// How long the first run of the command took.
     first_run: Duration,
 }
 
@@ -85,7 +86,7 @@ impl<'a> Live<'a> {
     /// Tries the user's measure once, and describes it.
     ///
     /// # Errors
-    /// If it gives no value.
+    /// If the measure gives no value.
     pub(super) fn try_measure(&mut self, lower_is_better: bool) -> anyhow::Result<Option<Named>> {
         if let Some(counter) = self.counter {
             if counter.read().is_none() {
@@ -111,7 +112,7 @@ impl<'a> Live<'a> {
         Ok(Some(Named { name, unit, higher_is_better: prints && !lower_is_better }))
     }
 
-    /// How long watching may take: at least `watch`, and longer if runs of the command are long.
+    /// The longest time that a period may take: `watch`, or longer if runs of the command are long.
     pub(super) fn longest(&self, watch: Duration) -> Duration {
         watch + 2 * self.first_run * u32::try_from(FEWEST_RUNS).unwrap_or(u32::MAX)
     }
@@ -190,7 +191,7 @@ impl Machine for Live<'_> {
             let mut text = Vec::new();
             if let Some(mut out) = out {
                 let _ = (&mut out).take(MOST_OUTPUT).read_to_end(&mut text);
-                // a command that prints more must not wait for us
+                // a command that prints more must not block on a full pipe
                 let _ = std::io::copy(&mut out, &mut std::io::sink());
             }
             text

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::again;
 
-/// Maximum bytes of a verb's document; none of pagewise's own is larger.
+/// Maximum bytes of a verb's document; no document of pagewise is larger.
 const LONGEST: u64 = 64 << 20;
 
 /// A document in memory, which is passed to a verb that reads a file.
@@ -30,7 +30,8 @@ pub(super) struct Passed(File);
 
 impl Passed {
     pub(super) fn new(document: &Value) -> anyhow::Result<Self> {
-        // without CLOEXEC, because the process that is started next opens the file by its number
+        // without CLOEXEC, because the verb that is started next opens the file by its descriptor
+        // number
         let mut file = File::from(memfd_create("pagewise-tune", MemfdFlags::empty())?);
         file.write_all(document.to_string().as_bytes())?;
         Ok(Self(file))
@@ -45,7 +46,7 @@ impl Passed {
 /// errors.
 ///
 /// # Errors
-/// If it exits with a status other than 0, or if somebody stops this program.
+/// If the verb exits with a status other than 0, or if somebody stops this program.
 pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::Result<Value> {
     let verb = words.first().copied().unwrap_or_default();
     let mut command = again::pagewise();
@@ -60,7 +61,7 @@ pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::
     let read = out.take(LONGEST).read_to_string(&mut text);
     let status = child.wait()?;
     read.with_context(|| format!("reading what pagewise {verb} printed"))?;
-    // a verb that handles Ctrl-C itself reports it with its exit status
+    // a verb that handles Ctrl-C itself reports that by its exit status
     if stop.is_asked() || status.code() == Some(exit::STOPPED.into()) {
         bail!(Interrupted { after: begun.elapsed() });
     }
@@ -71,12 +72,13 @@ pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::
         .with_context(|| format!("pagewise {verb}: {}", Name::from(text.trim())))
 }
 
-/// What undoes a plan if tune is killed where no timer of systemd does: a shell that waits for a
-/// line from this process. If this process ends without writing it, the shell reads the end of the
-/// pipe and undoes the plan. It does not survive a reboot.
+/// Undoes a plan if tune is killed on a machine where no systemd timer does that: a shell that
+/// waits for a line from this process. If this process ends without writing the line, the shell
+/// reads the end of the pipe and undoes the plan. The shell does not survive a reboot.
 pub(super) struct Guard(ChildStdin);
 
-/// If `apply` still runs, it holds the lock, so the shell tries again for ten minutes.
+/// The shell's script. If `apply` still runs, it holds the lock, so the script tries again for ten
+/// minutes.
 const GUARD: &str = r#"read -r finished && exit 0
 tries=0
 while [ $tries -lt 120 ]; do
@@ -95,19 +97,20 @@ impl Guard {
         let program = std::env::current_exe().context("the path of this program")?;
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", GUARD]).arg(program).arg(plan);
-        // sleep must be the distribution's, whatever PATH the user has; undo needs the two folders
+        // the command sleep must be the distribution's, whatever PATH the user has; undo needs the
+        // two folders
         let kept = ["PAGEWISE_STATE", "PAGEWISE_LOCK"];
         shell.env_clear().env("PATH", PROGRAM_FOLDERS);
         shell.envs(kept.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Ctrl-C at the terminal is for tune alone
+        // Ctrl-C at the terminal must reach tune alone
         let mut child = shell.process_group(0).spawn().context("starting /bin/sh")?;
         Ok(Self(child.stdin.take().context("no pipe")?))
     }
 
-    /// The plan is kept or undone.
+    /// Ends the guard: the plan is kept, or already undone.
     pub(super) fn finish(mut self) {
-        // if the shell was killed, nothing is left to end
+        // an error means that the shell was killed, so there is nothing left to end
         let _ = self.0.write_all(b"finished\n");
     }
 }

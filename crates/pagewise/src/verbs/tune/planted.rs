@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Made-up hosts with a known best answer, and what `tune` decides about them.
 //!
-//! A host is a small model, not a list of results: programs touch pages of their own and of files, of
-//! which some are not in RAM, and wait for each of these as long as its store takes. The change
-//! alters a store or a setting, and the time that programs wait follows. Whether it is better
-//! follows from the same model without noise. The noise of load and stores comes from a seed.
+//! A host is a small model, not a list of results: programs touch pages of their own memory and of
+//! files. Some of these pages are not in RAM, and programs wait for each as long as its store
+//! takes. The change alters a store or a setting, and with it the time that programs wait. Whether
+//! the change is better is computed from the same model without noise. The noise of load and stores
+//! is random, from a seed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use pagewise_model::Difference;
 
 use super::*;
 
-/// Where pages of programs go that do not fit into RAM.
+/// Where pages of programs are kept that do not fit into RAM.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Store {
     None,
-    /// Compressed RAM: original bytes per byte, and microseconds per page.
+    /// Compressed RAM: original bytes per compressed byte, and microseconds per page.
     Zram {
         ratio: f64,
         us: f64,
@@ -28,7 +29,7 @@ enum Store {
     },
 }
 
-/// How much the programs have to do over time.
+/// How much work the programs have to do over time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Load {
     Steady,
@@ -36,7 +37,7 @@ enum Load {
     Bursts,
     /// Three quarters of the work end shortly after the change.
     Ends,
-    /// Pages are read for the first time, less and less of them.
+    /// Files are read for the first time, fewer and fewer pages per second.
     WarmsUp,
 }
 
@@ -44,7 +45,7 @@ enum Load {
 struct Host {
     name: &'static str,
     what: &'static str,
-    /// MiB of RAM, of memory of programs and of files that are in use.
+    /// MiB of RAM, of programs' memory, and of files in use.
     ram: f64,
     programs: f64,
     files: f64,
@@ -58,7 +59,7 @@ struct Host {
     best: Best,
 }
 
-/// The best answer, which the test compares with the model without noise.
+/// The best answer; a test compares it with the model without noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Best {
     Keep,
@@ -159,12 +160,12 @@ const HOSTS: [Host; 11] = [
 ];
 
 const THREADS: i32 = 2;
-/// Microseconds of CPU time between two pages that are touched for the first time in a while.
+/// Microseconds of CPU time between two accesses to pages that were not used for a while.
 const WORK_US: f64 = 50.0;
 /// Length of a step of the model.
 const STEP: f64 = 0.5;
 const TIMES: Times = Times { watch: Duration::from_secs(45), settle: Duration::from_secs(20) };
-/// Seconds that it takes to carry out the change.
+/// Seconds that carrying out the change takes.
 const APPLY: f64 = 5.0;
 
 impl Host {
@@ -177,12 +178,12 @@ impl Host {
             Store::Disk { .. } => (self.own_share, 1.0),
         };
         let reclaimed = short / (own * per_page + 1.0 - own);
-        // the pages that are used least go first
+        // the least used pages are reclaimed first
         let misses = |share: f64, of: f64| (share * reclaimed / of).min(1.0).powi(2);
         [misses(own, self.programs), misses(1.0 - own, self.files)]
     }
 
-    /// Microseconds of waiting per touched page, half of which are of files.
+    /// Microseconds of waiting per touched page; half of the touched pages belong to files.
     fn wait_us(&self) -> f64 {
         let [own, files] = self.misses();
         let us = match self.store {
@@ -210,12 +211,12 @@ struct Running {
     rng: fastrand::Rng,
     seconds: f64,
     changed_at: Option<f64>,
-    /// Logarithms of what load and stores differ from usual now.
+    /// Logarithms of the factors by which load and stores now differ from their averages.
     noise: [f64; 2],
     /// Start of the bursts in each minute.
     phase: f64,
-    /// Counters with fractions: some, full, own and file pages read again, user time, requests, and
-    /// waiting for disks.
+    /// Counters with fractions: PSI some, PSI full, refaults of own and of file pages, user time,
+    /// requests, and waiting for disks.
     counts: [f64; 7],
 }
 
@@ -255,12 +256,12 @@ impl Running {
             Load::Ends if self.changed_at.is_some_and(|at| self.seconds > at + 5.0) => 0.2,
             Load::Ends => 0.8,
         };
-        // pages that are read for the first time are waited for as a disk, not as memory
+        // waiting for pages that are read for the first time is waiting for a disk, not for memory
         let mut first = 0.0;
         if self.host.load == Load::WarmsUp {
             first = 400.0 * (-self.seconds / 40.0).exp() * store;
         }
-        // the first seconds after a change: pages move to their new places
+        // in the first seconds after a change, pages move to their new places
         if self.changed_at.is_some_and(|at| self.seconds < at + 8.0) {
             wait += 60.0;
         }
@@ -317,7 +318,7 @@ impl Machine for Running {
     }
 }
 
-/// What `tune` decides about a host, as it does on a live machine.
+/// What `tune` decides about a host; the code is the same as for a live machine.
 fn tuned(host: Host, seed: u64, named: Option<&Named>) -> PeriodsVerdict {
     let mut machine = Running::new(host, seed);
     let before = watch_before(&mut machine, TIMES).unwrap();
@@ -332,7 +333,7 @@ fn requests() -> Named {
     Named { name: "requests".to_owned(), unit: "1/s".to_owned(), higher_is_better: true }
 }
 
-/// Whether a decision is right: what is no better must not be kept.
+/// Whether a decision is right: a change that is not better must not be kept.
 fn is_right(best: Best, found: Difference) -> bool {
     match best {
         Best::Keep => found == Difference::Better,
@@ -367,11 +368,11 @@ fn each_host_is_tuned_rightly_or_no_difference_is_shown() {
     }
 }
 
-/// Not those on which the thresholds were chosen, 1 to 200.
+/// Other seeds than those with which the thresholds were chosen (1 to 200).
 const SEEDS: std::ops::Range<u64> = 1001..1201;
 
-/// How many of many seeds give the right answer, no difference although there is one, and a wrong
-/// answer.
+/// How many seeds lead to the right answer, to "no difference" although there is one, and to a
+/// wrong answer.
 fn count(host: Host, named: Option<&Named>) -> [usize; 3] {
     let all: Vec<Difference> = SEEDS.map(|seed| tuned(host, seed, named).difference).collect();
     let right = all.iter().filter(|found| is_right(host.best, **found)).count();
@@ -379,8 +380,8 @@ fn count(host: Host, named: Option<&Named>) -> [usize; 3] {
     [right, all.len() - right - wrong, wrong]
 }
 
-/// The table of docs/tune.md. "No difference shown" must not be the answer to everything, and chance
-/// must not decide.
+/// The table of docs/tune.md. It shows that "no difference" is not the answer to everything, and
+/// that the answers do not depend on chance.
 fn table() -> String {
     let mut text = String::from(
         "| host | what it is; the change | best answer | seeds 1001, 1002, 1003 | of 200 seeds: right, not shown, wrong | the same with a counter of requests |\n\
@@ -413,7 +414,7 @@ fn table() -> String {
     text
 }
 
-/// With `BLESS=1` the table is written.
+/// With `BLESS=1`, this test writes the table.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a document of this repository")]
 fn the_table_of_the_document_is_what_the_model_gives() {

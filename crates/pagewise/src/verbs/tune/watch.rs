@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Watches a machine for some time in slices, before and after a change, and judges the change.
 //!
-//! [`Machine`] is what is watched: the live machine, or a made-up host in tests. The judgement
-//! itself is that of [`pagewise_stats::periods`].
+//! A [`Machine`] is watched: the live machine, or a made-up host in tests.
+//! [`pagewise_stats::periods`] computes the verdict.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use pagewise_model::PeriodsVerdict;
 use pagewise_stats::median;
 use pagewise_stats::periods::{Periods, Use, judge_periods};
 
-/// Number of slices of a period. With nine the interval of the pairs is not wide, and each slice is
-/// long enough for rates.
+/// Number of slices of a period. With nine slices the confidence interval is narrow enough, and
+/// each slice is long enough for rates.
 const SLICES: u32 = 9;
 /// Shortest slice; a shorter period has fewer slices.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Most runs of the user's command in one period.
+/// Maximum number of runs of the user's command in one period.
 const MOST_RUNS: usize = 60;
-/// Fewest runs of the user's command in one period, even if they take longer than it.
+/// Minimum number of runs of the user's command in one period, even if they take longer than the
+/// period.
 pub(super) const FEWEST_RUNS: usize = 8;
-/// Duration in which all tasks have to wait for most of the time before the change is taken back
-/// at once.
+/// If all tasks wait for memory for most of this time, the change is undone at once.
 const LONG: Duration = Duration::from_secs(20);
-/// Share of [`LONG`] that is most of the time.
+/// The share of [`LONG`] that counts as most of it.
 const MOST: f64 = 0.6;
 
-/// Counters of a machine since it started; `None` if the kernel does not have one, or if it is not
-/// readable.
+/// Counters of a machine since its boot; `None` if the kernel does not have the counter, or if it
+/// is not readable.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Counters {
     /// Time in which at least one task waited for memory (PSI, `some`), in microseconds.
@@ -35,10 +35,10 @@ pub(super) struct Counters {
     pub(super) full_us: Option<u64>,
     /// Time in which at least one task waited for a disk (PSI, `some`), in microseconds.
     pub(super) io_us: Option<u64>,
-    /// Pages of programs that were read again after they were reclaimed.
+    /// Pages of programs' memory that were read back after they were reclaimed.
     pub(super) refaults_anon: Option<u64>,
-    /// Pages of files that were read again after they were reclaimed. On kernels that do not
-    /// distinguish the two, all pages.
+    /// Pages of files that were read back after they were reclaimed. On kernels that do not
+    /// distinguish the two, all such pages.
     pub(super) refaults_file: Option<u64>,
     pub(super) swapped_in: Option<u64>,
     pub(super) swapped_out: Option<u64>,
@@ -46,7 +46,7 @@ pub(super) struct Counters {
     pub(super) user_us: Option<u64>,
     /// Processes that the kernel killed for lack of memory.
     pub(super) kills: Option<u64>,
-    /// The user's counter.
+    /// The value of the user's counter.
     pub(super) counted: Option<u64>,
 }
 
@@ -54,16 +54,17 @@ pub(super) struct Counters {
 pub(super) trait Machine {
     fn counters(&mut self) -> Counters;
 
-    /// Time since any fixed moment.
+    /// Time since some fixed moment.
     fn now(&self) -> Duration;
 
-    /// Lets a time pass.
+    /// Waits for this time.
     ///
     /// # Errors
     /// If somebody stops the program.
     fn pass(&mut self, time: Duration) -> anyhow::Result<()>;
 
-    /// Runs the user's command for measuring once, and returns its value; `None` without one.
+    /// Runs the user's measuring command once, and returns the value; `None` if there is no such
+    /// command.
     ///
     /// # Errors
     /// If the command fails, or somebody stops the program.
@@ -90,7 +91,7 @@ impl Slice {
     }
 }
 
-/// How the machine is watched.
+/// For how long the machine is watched.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     /// Length of each of the two periods.
@@ -110,11 +111,11 @@ impl Times {
     }
 }
 
-/// What ends the trial of a change at once.
+/// Watches for a reason to end the trial of a change at once.
 #[derive(Debug)]
 pub(super) struct Brake {
     kills: Option<u64>,
-    /// Share of the time in which all tasks waited for memory before the change.
+    /// Share of the time in which all tasks waited for memory, as measured before the change.
     usual: f64,
     seen: Vec<Slice>,
 }
@@ -125,7 +126,7 @@ impl Brake {
         Self { kills, usual: waiting(before), seen: Vec::new() }
     }
 
-    /// Why the change must be taken back now.
+    /// Adds a slice; returns why the change must be undone now, if there is a reason.
     fn pull(&mut self, slice: Slice) -> Option<String> {
         self.seen.push(slice);
         let kills =
@@ -214,7 +215,7 @@ fn watch(
     }
 }
 
-/// A slice is a run of the user's command, or else a time.
+/// Watches for one slice: during one run of the user's command, or for a fixed time.
 fn pass_slice(
     machine: &mut dyn Machine,
     time: Duration,
@@ -226,7 +227,7 @@ fn pass_slice(
         machine.pass(time)?;
     }
     let to = machine.counters();
-    // a run may be shorter than the clock's step
+    // a run may be shorter than the resolution of the clock
     let seconds = machine.now().saturating_sub(begun).as_secs_f64().max(1e-3);
     Ok(Slice { seconds, from, to, measured })
 }
@@ -285,24 +286,24 @@ fn of_user(named: &Named, before: &[Slice], after: &[Slice]) -> Periods {
     Periods { name, unit, higher_is_better, purpose: Use::Named, is_of_load, least, before, after }
 }
 
-/// A rate that is measured on every machine.
+/// A rate that is measured on every machine, to judge a change by.
 struct Measure {
     name: &'static str,
     unit: &'static str,
     purpose: Use,
     counter: fn(&Counters) -> Option<u64>,
-    /// How much of the counter is one unit.
+    /// The amount of the counter that makes one unit of the rate.
     per_unit: f64,
-    /// The rate that matters least.
+    /// Lower rates than this are ignored.
     least: f64,
-    /// Why it may be missing.
+    /// Why the counter may be missing.
     missing: &'static str,
 }
 
 const NO_PSI: &str = "not known, /proc/pressure is not readable (a kernel without PSI, or psi=0)";
 const NO_COUNTER: &str = "not known, /proc/vmstat does not have it";
 
-/// One task in a thousand milliseconds waits for a millisecond: that matters least.
+/// The least rate that matters is one millisecond of waiting per second, a thousandth of the time.
 const MEASURES: [Measure; 8] = [
     Measure {
         name: "waiting for memory",

@@ -11,7 +11,7 @@ use pagewise_sandbox::Confinement;
 use super::times;
 use crate::verbs::monitor::record_folder;
 
-/// The record of the service. Its folder is a link into a folder that only root may enter.
+/// The record of the systemd service. This link leads to a folder that only root may enter.
 const SERVICE_LINK: &str = "/var/lib/pagewise-monitor";
 const SERVICE: &str = "/var/lib/private/pagewise-monitor/record";
 
@@ -28,8 +28,8 @@ impl Store {
         Self::Recording(path.to_owned())
     }
 
-    /// The record in the given folder; without one, of those that exist and may be read the record
-    /// with the newest reading.
+    /// Opens the record in the given folder. If none is given, opens the record with the newest
+    /// reading among those that exist and may be read.
     pub(in crate::verbs) fn record(given: Option<&PathBuf>) -> anyhow::Result<Self> {
         let own = record_folder(given)?;
         let candidates = match given {
@@ -49,7 +49,8 @@ impl Store {
             }
         }
         if let Some((_, store)) = newest {
-            // root reads what the service's user wrote: no right but that of reading files is left
+            // root reads files that the service's user wrote, so this process first gives up all
+            // rights but reading files
             Confinement::for_recording(true).enter();
             return Ok(store);
         }
@@ -81,8 +82,8 @@ impl Store {
         Name::from(path.to_string_lossy().as_ref())
     }
 
-    /// The time and two counters of each reading, in the order in which they were taken: from the
-    /// indexes, and of files without one from the readings.
+    /// The time and two counters of each reading, in the order in which they were taken. They come
+    /// from the indexes of the files, or from the readings if a file has no index.
     pub(in crate::verbs) fn summaries(&self) -> anyhow::Result<Vec<ReadingSummary>> {
         let mut all = Vec::new();
         match self {
@@ -98,7 +99,7 @@ impl Store {
                             unpack(replay, &mut all);
                             Ok(())
                         })?,
-                        // the monitor has removed it meanwhile
+                        // the monitor has removed this file meanwhile
                         Err(_) => {}
                     }
                 }
@@ -112,7 +113,8 @@ impl Store {
         Ok(all)
     }
 
-    /// Calls `look` with each recording that may have readings of this time, the oldest first.
+    /// Calls `look` for each file that may have readings between these times, the oldest file
+    /// first.
     pub(in crate::verbs) fn each(
         &self,
         from: f64,
@@ -122,13 +124,13 @@ impl Store {
         match self {
             Self::Recording(path) => {
                 let confine = |is_folder| _ = Confinement::for_recording(is_folder).enter();
-                // opened again and again: the rights that were given up stay so
+                // opening it again gives back no rights
                 look(&mut open_replay(path, confine)?)
             }
             Self::Ring(shelf, files) => {
                 for file in files {
                     let is_later = file.name.unix_seconds as f64 > to;
-                    // the time of the last change is in whole seconds
+                    // file systems may store the time of the last change in whole seconds
                     let is_earlier = (file.changed_unix_seconds as f64 + 1.0) < from;
                     if !is_later && !is_earlier {
                         each_of_file(shelf, file, look)?;
@@ -139,7 +141,7 @@ impl Store {
         }
     }
 
-    /// An error that no reading is near a time that was asked for.
+    /// An error that says that no reading is near the requested time.
     pub(in crate::verbs) fn refuse_time(summaries: &[ReadingSummary]) -> Refusal {
         let times = || summaries.iter().map(|it| it.unix_seconds);
         let first = times().fold(f64::INFINITY, f64::min);
@@ -166,7 +168,7 @@ fn each_of_file(
     file: &StoredFile,
     look: &mut dyn FnMut(&mut Replay) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    // a file that cannot be read was removed by the monitor meanwhile
+    // an error means that the monitor has removed this file meanwhile
     let Ok((bytes, _)) = shelf.recording(file.name) else { return Ok(()) };
     match unpack_replay(&bytes[..], &file.name.to_string()) {
         Ok(mut replay) => look(&mut replay),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Times that people type, in UTC.
+//! Parses and prints times in UTC, as people type and read them.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use pagewise_model::{Name, Refusal};
 
-/// Seconds since 1970 of a time that was typed. A time without a day is the last one before `now`,
-/// which is in seconds since 1970, too.
+/// Parses a time in UTC; returns seconds since 1970. A time without a day is the last such time
+/// before `now` (also in seconds since 1970).
 pub(in crate::verbs) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
     let text = text.trim();
     let refused = || {
@@ -23,7 +23,7 @@ pub(in crate::verbs) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
     if let Ok(time) = text.parse::<DateTime>() {
         return Ok(seconds(time.to_zoned(TimeZone::UTC).map_err(|_| refused())?.timestamp()));
     }
-    // last, because this parser also takes the time of a day
+    // last, because this parser also accepts a time of day
     let time: Time = text.parse().map_err(|_| refused())?;
     let now = timestamp(now).ok_or_else(refused)?;
     let today = now.to_zoned(TimeZone::UTC).date();
@@ -35,7 +35,7 @@ pub(in crate::verbs) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
     Ok(seconds(at(today.saturating_sub(1.day())).map_err(|_| refused())?.timestamp()))
 }
 
-/// A time for people, in UTC.
+/// Formats a time in UTC, for people.
 pub(in crate::verbs) fn describe(unix_seconds: f64) -> String {
     let time = timestamp(unix_seconds).unwrap_or_default();
     time.strftime("%Y-%m-%d %H:%M:%S").to_string()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks after a while whether the command obtained huge pages, and prints the result to standard
-//! error.
+//! Checks, some time after the start, whether the command obtained huge pages, and prints the
+//! result to standard error.
 //!
-//! If it did not, its memory is collapsed from outside, if this user has the right to; if that
-//! fails, a message says so. Go programs and static programs have no switch for huge pages. That of
-//! glibc 2.36 fails in one start of five: it compares the policy that it has read with an
-//! uninitialised byte.
+//! If it did not obtain them, pagewise collapses its memory with process_madvise, if this user has
+//! the right to; if that fails, a message says so. Go programs and static programs cannot be told
+//! to use huge pages. The switch of glibc 2.36 has no effect in one start of five, because glibc
+//! compares the policy that it has read with an uninitialised byte.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use pagewise_terminal::output;
 use super::Switch;
 use super::program::{Allocator, Program};
 
-/// If the program has less anonymous memory than this, nothing is printed.
+/// If the program has less anonymous memory than this many bytes, nothing is printed.
 const LEAST: Bytes = Bytes::new(16 << 20);
-/// Share of a program's memory in huge pages, in percent, from which on the check counts as passed.
+/// If at least this share of a program's memory is in huge pages, in percent, the check has passed.
 const ENOUGH: f64 = 50.0;
 const GROWTH: f64 = 0.1;
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -64,8 +64,8 @@ impl Check {
         }
     }
 
-    /// Warns if malloc has more arenas than there are cores: memory that is free in one arena
-    /// cannot be used from another.
+    /// Warns if malloc has more arenas than there are CPU cores: memory that is free in one arena
+    /// cannot be used by another.
     fn arenas(&self, pid: u32) -> Option<String> {
         let cores = std::thread::available_parallelism().ok()?.get();
         let asks = matches!(self.program.allocator, Allocator::Glibc | Allocator::Static);
@@ -108,7 +108,7 @@ impl Check {
         Ok(coverage::share(pid, self.block)?)
     }
 
-    /// The message about a program's huge pages, if it has enough memory to be worth one.
+    /// The message about a program's huge pages; `None` if the program has too little memory.
     fn describe(&self, pid: u32, found: &Share, how: &str) -> Option<String> {
         if found.anon < LEAST {
             return None;

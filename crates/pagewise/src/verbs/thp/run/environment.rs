@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The requested policy → environment variables for every allocator that has a switch.
+//! Computes from the requested policy the environment variables for every allocator that has a
+//! switch for huge pages.
 //!
 //! All variables except the JVM's are set for every program: it may start other programs, and
 //! programs ignore variables that they do not know. The JVM prints a message to standard error for
@@ -12,7 +13,7 @@ use super::program::Allocator;
 /// The variable that limits the number of arenas of glibc's malloc.
 pub(super) const ARENAS: &str = "MALLOC_ARENA_MAX";
 
-/// A variable that controls an allocator, its words for on and off, the word that shows that the
+/// A variable that controls an allocator: its words for on and off, the word that shows that the
 /// user has already decided, and the separator between words.
 struct Row {
     name: &'static str,
@@ -37,7 +38,7 @@ const ROWS: [Row; 7] = [
         decided: "thp:",
         between: ",",
     },
-    // mimalloc 2.0 reads the first of these, later 2.x the second, version 3 the third
+    // mimalloc 2.0 reads the first of these three, later 2.x the second, version 3 the third
     Row {
         name: "MIMALLOC_LARGE_OS_PAGES",
         on: Some("1"),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp run`: a command with huge pages on, off, or only where it asks for them.
+//! `pagewise thp run`: runs a command with huge pages on, off, or only where the command asks for
+//! them.
 //!
-//! [`program`] detects where a program gets its memory from, [`environment`] chooses the variables
-//! for that, [`start`] starts the command, forwards signals and waits, and [`check`] checks whether
-//! huge pages were obtained.
+//! [`program`] detects which allocator a program uses, [`environment`] chooses the variables for
+//! that allocator, [`start`] starts the command, forwards signals and waits, and [`check`] checks
+//! whether the command obtained huge pages.
 
 mod check;
 mod environment;
@@ -42,7 +43,7 @@ impl Switch {
         }
     }
 
-    /// The policy from the command line, if one was given.
+    /// The policy from the command line; `None` if none was given.
     pub(super) const fn from_args(args: &SwitchArgs) -> Option<Self> {
         match args {
             SwitchArgs { on: true, .. } => Some(Self::On),
@@ -85,8 +86,8 @@ fn switch(args: &SwitchArgs, message: Option<&str>) -> anyhow::Result<Switch> {
     })
 }
 
-/// Sets the kernel's policy for this process (prctl). On kernels without "only advised", a machine
-/// whose global policy is madvise has the same effect.
+/// Sets the kernel's policy for this process (prctl). Some kernels do not support "only advised"
+/// for a process; a global policy of madvise then has the same effect.
 fn tell_kernel(switch: Switch, seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
     match switch {
         Switch::On => Ok(()),

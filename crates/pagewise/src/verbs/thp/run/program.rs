@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A command → the allocator that it gets its memory from, as far as its file shows.
+//! Finds the allocator of a command's program, as far as its file shows it.
 //!
 //! The file is searched for marks: the names of libraries, Go's build information, and symbols that
-//! only one allocator has, if it is linked statically. A script does not show what it starts, so it
-//! counts as dynamic: the variables for glibc and the others do no harm.
+//! only one allocator has, in case it is linked statically. A script does not show which programs
+//! it starts, so it is treated as a dynamically linked program: the variables for glibc and the
+//! other allocators do no harm.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -96,7 +97,7 @@ fn judge(file: &[u8]) -> Allocator {
     }
 }
 
-/// Recognises a program's allocator by names of libraries and symbols that no other allocator has.
+/// Recognises an allocator by the names of its library or of symbols that no other allocator has.
 fn find_name(bytes: &[u8]) -> Option<Allocator> {
     const MARKS: [(&[u8], Allocator); 6] = [
         (b"libjemalloc.so", Allocator::Jemalloc),
@@ -128,8 +129,8 @@ mod tests {
     fn our_own_program_is_found_and_judged() {
         let own = std::env::current_exe().unwrap();
         let program = inspect(&[own.to_str().unwrap().to_owned()]);
-        // this test program contains every mark as text, so any of them may be found: it must not
-        // panic
+        // this test program contains the marks of every allocator as text, so any of them may be
+        // found; the test is that inspecting it does not panic
         assert!(!program.allocator.name().is_empty());
         assert!(find("sh").is_some() && find("no-such-program-anywhere").is_none());
     }

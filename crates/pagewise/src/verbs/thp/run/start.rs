@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Starts the command, forwards signals to it, and exits with its status.
 //!
-//! A terminal sends Ctrl-C to the command by itself, so it is not forwarded: the command would get
-//! it twice.
+//! Ctrl-C at a terminal reaches the command without pagewise, so it is not forwarded: the command
+//! would get the signal twice.
 
 use pagewise_model::Refusal;
 use pagewise_observe::{ProgramError, acts_as_root, find_program};
@@ -32,8 +32,8 @@ fn command(words: &[String], set: &Set) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// What to start for this name: for root, a program that no other user can replace. A program that
-/// is missing is left to the start, which then fails.
+/// The path of the program to start: for root, one that no other user can replace. If there is no
+/// such program, starting it fails later with a better message.
 fn path_for(name: &str) -> anyhow::Result<PathBuf> {
     if name.contains('/') || !acts_as_root() {
         return Ok(name.into());
@@ -48,13 +48,13 @@ fn path_for(name: &str) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Replaces this process by the command (exec), so that no check can follow.
+/// Replaces this process by the command (exec); no check of its huge pages can follow.
 pub(super) fn become_it(words: &[String], set: &Set) -> anyhow::Result<Outcome> {
     let error = command(words, set)?.exec();
     outcome_of_failed_start(words, error)
 }
 
-/// Starts the command, checks its huge pages once, and exits with its status.
+/// Starts the command, checks its huge pages once, and exits with the command's status.
 pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<Outcome> {
     // listen before the command is started, so that its end (SIGCHLD) is not missed
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2])?;
@@ -87,7 +87,7 @@ fn hand_on(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)).filter(|_| !from_terminal)
     {
-        // the command may have ended just now, so an error is ignored
+        // the command may have ended just now, so the error is ignored
         let _ = kill_process(pid, signal);
     }
 }
