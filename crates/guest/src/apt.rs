@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Packages of a Debian suite, fetched into a private folder.
 //!
-//! apt does the work with lists, archives and configuration of its own, from the mirror that this
-//! machine's apt uses. It verifies the lists with the Debian keyring. Its list of installed
-//! packages is empty. No maintainer script runs.
+//! apt does the work, with package lists, archives and a configuration of its own, from the mirror
+//! that this machine's apt uses. It verifies the lists with the Debian keyring. Its list of
+//! installed packages is empty, and it runs no maintainer scripts.
 //!
 //! If root starts apt, apt downloads as its own user (`_apt`), who cannot reach a folder below
-//! /root. In that case apt works in a new folder of root's in /var/tmp; a symbolic link in the
-//! private folder points to it, so that the folder is found and removed even after a kill. Files
-//! downloaded there are not trusted: each package is copied into the private folder, and the
-//! SHA-256 of the copy is compared with the one in the signed lists.
+//! /root. In that case apt works in a new folder in /var/tmp that belongs to root; a symbolic link
+//! in the private folder points to it, so that the next run finds and removes the folder even after
+//! a kill. Files downloaded there are not trusted: each package is copied into the private folder,
+//! and the SHA-256 of the copy is compared with the one in the signed lists.
 
 #![expect(
     clippy::disallowed_methods,
@@ -70,11 +70,11 @@ pub(crate) struct Archive {
 /// The user that apt's download methods run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fetcher {
-    /// The user of this process, whoever that is: apt changes its user only if root starts it.
+    /// The user of this process: apt changes to its own user only if root starts it.
     Ourselves,
     /// Apt's own user, with this user id.
     Sandboxed(u32),
-    /// Root. In this user namespace apt's own user has no id, so that changing to it would fail.
+    /// Root: in this user namespace apt's own user has no uid, so changing to it would fail.
     Root,
 }
 
@@ -110,9 +110,9 @@ impl Apt {
     }
 
     /// Contents of apt's configuration file. Every path that apt would take from the system is
-    /// redirected below the folder, and no hooks run afterwards. Lists that cannot be fetched are
-    /// an error; by default apt would treat them as empty. `install --print-uris` prints an MD5 sum
-    /// if the lists have one, unless `ForceHash` names another.
+    /// redirected below the folder, and no hooks run after apt. A list that cannot be fetched is an
+    /// error; by default apt would treat it as empty. `ForceHash` makes `install --print-uris`
+    /// print SHA-256; otherwise it prints an MD5 sum if the lists have one.
     fn configuration(&self) -> String {
         let user = match self.fetcher {
             Fetcher::Root => "APT::Sandbox::User \"root\";\n",
@@ -148,8 +148,8 @@ impl Apt {
         self.run_download(&words, "fetched")
     }
 
-    /// Downloads these packages and everything they depend on, as a system without any package
-    /// needs.
+    /// Downloads these packages and everything they depend on, as for a system on which no package
+    /// is installed.
     pub(crate) fn download_closure(&self, packages: &[&str]) -> Result<Vec<Archive>, Error> {
         let how = ["--quiet=2", "--yes", "--no-install-recommends", "--download-only", "install"];
         self.run_download(&[&how[..], packages].concat(), "archives")
@@ -212,8 +212,8 @@ impl Write for Copy {
 /// Parses the packages that `--print-uris` prints.
 ///
 /// # Errors
-/// If the text lists no package, or if the line of a package has no SHA-256: a package that were
-/// skipped would be missing in the kernel or userland that is made of the others.
+/// If the text lists no package, or if the line of a package has no SHA-256: if that package were
+/// skipped, it would be missing in the kernel or userland that is made of the packages.
 fn parse_listed(text: &str) -> Result<Vec<Listed>, Error> {
     let failed =
         |message: String| Error::Failed { program: "apt-get --print-uris".to_owned(), message };
@@ -252,8 +252,8 @@ impl Fetcher {
         Ok(match user::number_of(name, &accounts) {
             Some(number) if number != 0 && !user::exists(number) => Self::Root,
             Some(number) if number != 0 => Self::Sandboxed(number),
-            // Either apt has no such user, and fails with a message, or it is configured to stay
-            // root.
+            // Either this system has no user `_apt`, and apt fails with a message, or apt is
+            // configured to stay root.
             _ => Self::Ourselves,
         })
     }

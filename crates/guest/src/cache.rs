@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cache folder with the kernels and userlands that were fetched. An entry is complete or
-//! absent.
+//! The cache folder with the kernels and userlands that were fetched. The cache never contains a
+//! part of an entry.
 //!
 //! An entry is built in another folder and then renamed into place. Its manifest lists every file
 //! with size and SHA-256; each file is verified against it whenever it is read. An entry with a
@@ -273,9 +273,9 @@ impl Cache {
         placed
     }
 
-    /// Fetches a kernel of a suite into another folder, and compares every cached file with it. A
-    /// userland cannot be compared: its disk is made on this machine, and no two are byte for byte
-    /// alike.
+    /// Fetches a kernel of a suite into another folder, and compares every cached file with the
+    /// fetched one. A userland cannot be compared: its disk is made on this machine, and two disks
+    /// are never equal byte for byte.
     ///
     /// # Errors
     /// If nothing is cached, or the kernel cannot be fetched.
@@ -299,7 +299,7 @@ impl Cache {
         verdict
     }
 
-    /// Removes what interrupted fetches left behind; returns a line for each.
+    /// Removes the folders of fetches that were killed; returns a line for each.
     pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
         let new = self.folder().join("new");
         let mut lines = Vec::new();
@@ -399,7 +399,7 @@ fn size(folder: &Path) -> u64 {
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
 }
 
-/// Removes the folder of an unfinished fetch, with apt's folder.
+/// Removes the folder of an unfinished fetch, and apt's folder that it refers to.
 fn remove_aside(aside: &Path) -> Result<(), Error> {
     apt::discard(aside)?;
     files::remove_folder(aside)
@@ -457,8 +457,8 @@ mod tests {
         }
     }
 
-    /// `compare` reads the files: somebody who changes a file can also change the manifest beside
-    /// it.
+    /// `compare` reads the files instead of trusting the manifest, because somebody who changes a
+    /// file can also change the manifest beside it.
     #[test]
     fn a_kept_entry_is_compared_with_one_made_of_the_packages() {
         let (_one, cache) = kept_once();
@@ -486,8 +486,7 @@ mod tests {
         assert_eq!(verdict(), Verdict::MovedOn(Vec::new()));
     }
 
-    /// Both flavours of a suite are cached side by side; for a version number the cloud kernel is
-    /// preferred.
+    /// If both flavours of a suite are cached, a version number means the cloud kernel.
     #[test]
     fn the_newest_of_a_version_is_the_newest_cloud_kernel() {
         let folder = tempfile::tempdir().unwrap();

@@ -15,9 +15,9 @@ use rustix::process::Signal;
 
 use crate::user::User;
 
-/// Makes the child end with the thread that starts it, even if that thread is killed. Needs no
-/// helper program, since a guest has hardly any. If the parent is gone before the child asked for
-/// the signal, nothing is started.
+/// Makes the kernel kill the child when the thread that starts it ends (PR_SET_PDEATHSIG). This
+/// needs no helper program such as setpriv, which a guest does not have. If the parent ended before
+/// the child asked for the signal, the child ends without starting the program.
 pub fn leash(command: &mut Command) {
     let parent = rustix::process::getpid();
     let ask = move || {
@@ -25,12 +25,12 @@ pub fn leash(command: &mut Command) {
         let is_ours = rustix::process::getppid() == Some(parent);
         if is_ours { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
     };
-    // SAFETY: `ask` runs between fork and exec. It makes two system calls, takes no memory and no
-    // lock, and owns nothing but a number.
+    // SAFETY: `ask` runs between fork and exec. It makes two system calls, allocates no memory,
+    // takes no lock, and captures only a number.
     unsafe { command.pre_exec(ask) };
 }
 
-/// Like [`leash`], for a program that also must have no privileges: the program runs as `user`,
+/// Like [`leash`], for a program that must not have privileges either: the program runs as `user`,
 /// with `group` as its only supplementary group, and inherits `files` under their present numbers.
 pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, files: Vec<OwnedFd>) {
     let groups: Vec<libc::gid_t> = group.into_iter().collect();
@@ -49,8 +49,8 @@ pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, fil
         }
         rustix::thread::set_no_new_privs(true).map_err(io::Error::from)
     };
-    // SAFETY: `restrict` runs between fork and exec. It makes system calls only, takes no memory and
-    // no lock, and what it owns was made before.
+    // SAFETY: `restrict` runs between fork and exec. It makes only system calls, allocates no
+    // memory and takes no lock; what it captures was allocated before the fork.
     unsafe { command.pre_exec(restrict) };
     leash(command);
 }

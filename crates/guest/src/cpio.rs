@@ -2,8 +2,8 @@
 //! Writes files into an initramfs archive (cpio, "newc").
 //!
 //! The kernel unpacks several archives one after the other from one file; a later file of the same
-//! name replaces an earlier one. A folder must come before the files in it; missing ones are added
-//! here.
+//! name replaces an earlier one. A folder must come before the files in it; this module adds
+//! missing folders.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Fetches a kernel of a Debian suite, with busybox, and unpacks both into a private folder.
 //!
-//! Suites distribute image and modules over different packages. Starting at the meta package, this
-//! module follows each dependency on a `linux-*` package in exactly one version.
+//! Suites distribute the image and the modules over different packages. Starting at the meta
+//! package, this module follows each dependency that names a `linux-*` package in exactly one
+//! version.
 
 #![expect(
     clippy::disallowed_methods,
@@ -75,7 +76,7 @@ pub(crate) struct PackageFiles {
     pub(crate) busybox: PathBuf,
 }
 
-/// Finds the files of the packages below the root; suites use different folders.
+/// Finds the files of the packages below the root. Suites install them in different folders.
 pub(crate) fn package_files(root: &Path) -> Option<PackageFiles> {
     let modules = ["usr/lib/modules", "lib/modules"].map(|path| root.join(path));
     let modules = modules.iter().find_map(|folder| only_file(folder, ""))?;

@@ -36,7 +36,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Elf> {
     Some(elf)
 }
 
-/// Whether the notes have a PVH entry; the first invalid note ends the search.
+/// Whether the notes of a segment have a PVH entry; notes after an invalid one are ignored.
 fn has_entry(segment: &ProgramHeader64<LittleEndian>, bytes: &[u8]) -> bool {
     let Ok(Some(mut notes)) = segment.notes(LittleEndian, bytes) else { return false };
     std::iter::from_fn(|| notes.next().ok().flatten())

@@ -94,8 +94,8 @@ pub(crate) fn build(
     Ok(entry)
 }
 
-/// Rewrites an error of apt about a suite without the requested packages, or no longer available,
-/// so that it names the item.
+/// Adds the item's name to an error of apt: the suite may lack the packages, or may no longer
+/// exist.
 fn name_item(item: &Item, error: Error) -> Error {
     match error {
         Error::Failed { program, message: said } if program.starts_with("apt") => {

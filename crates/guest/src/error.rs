@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use pagewise_model::{Advice, Bytes};
 use pagewise_observe::{FolderError, UserFileError};
 
-/// Why no guest was started. What happens after the start is an outcome, not an error.
+/// Why no guest was started. A failure after the start is an [`Outcome`](crate::qemu::Outcome), not
+/// an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder of the cache or the user cannot be read or written.
@@ -81,7 +82,7 @@ pub enum Error {
         /// What was expected and what was found.
         what: String,
     },
-    /// Another user could put files into a folder on the path of the cache.
+    /// Another user could put files into the cache folder, or into a folder above it.
     #[error("{} cannot hold the cache, from which programs are run: {why}", path.display())]
     Unsafe {
         /// The cache's folder, or one above it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The cache's folders: made if missing, and refused if another user can change them.
 //!
-//! What lies in them is executed: kernels in guests, apt's configuration and busybox on this
+//! Files in these folders are executed: kernels in guests; apt's configuration and busybox on this
 //! machine, as root if root runs this program. [`TrustedFolder`] decides which folders are trusted.
 
 use std::ffi::OsStr;

@@ -16,8 +16,8 @@ use crate::program;
 /// The dynamic loader of x86-64 programs.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
-/// The files of the host that a program needs, and their paths in the guest; the program goes to
-/// `bin`.
+/// The files of the host that a program needs, and their paths in the guest; the program itself
+/// goes into the folder `bin`.
 pub fn files_of_program(
     name: &str,
     package: &'static str,

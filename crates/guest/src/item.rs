@@ -15,7 +15,7 @@ const GENERIC: &str = "generic";
 /// suite.
 pub(crate) const HOST: &str = "host";
 
-/// Debian's builds of a kernel, of which a user chooses one; the first is the default.
+/// Debian's builds of a kernel, from which the user chooses; the first is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flavour {
     /// A kernel built for virtual machines: few drivers, small.

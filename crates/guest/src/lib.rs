@@ -2,13 +2,13 @@
 //! Guests: boots a stock kernel with this program as PID 1, runs a job in it, and reports the
 //! outcome.
 //!
-//! [`kernel`] finds a kernel (a Debian suite, this host's /boot, a path), [`cache`] keeps what was
-//! fetched, [`qemu`] runs QEMU and reports how the job ended, and [`init`] is PID 1 inside.
-//! [`wire`] holds the messages between the two sides. Nothing depends on a kernel version: features
-//! are probed.
+//! [`kernel`] finds a kernel (of a Debian suite, in this host's /boot, or at a path), [`cache`]
+//! keeps fetched kernels and userlands, [`qemu`] runs QEMU and reports how the job ended, and
+//! [`init`] is PID 1 inside the guest. [`wire`] defines the messages between the two sides. Nothing
+//! depends on a kernel version: features are probed.
 //!
-//! A guest has no network. Its input is what the runner packs into the initramfs and the disks that
-//! it is given; its output goes over one serial port. Only x86_64 is supported.
+//! A guest has no network. It gets its input from the initramfs, into which the runner packs the
+//! files, and from its disks; it sends its output over one serial port. Only x86_64 is supported.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![cfg_attr(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs other programs; none outlives the thread that started it.
+//! Runs other programs. None of them outlives the thread that started it.
 //!
-//! The kernel kills a child when its parent thread ends, if the child asked for it
-//! (`PR_SET_PDEATHSIG`). setpriv makes this request, because making it here would need unsafe code.
-//! If the parent ended before the request, the shell notices that its parent is another process,
-//! and starts nothing.
+//! The kernel kills a child when its parent thread ends, if the child asked for that
+//! (`PR_SET_PDEATHSIG`). The program setpriv makes this request, because making it here would need
+//! unsafe code. If the parent ended before the request, the shell that starts setpriv notices that
+//! its parent is another process, and starts nothing.
 
 #![expect(clippy::disallowed_methods, reason = "it starts programs for all others, on a leash")]
 
@@ -24,7 +24,8 @@ use crate::calls;
 use crate::error::Error;
 use crate::user::User;
 
-/// The variables that root hands on: words about languages and proxies, which apt needs.
+/// The environment variables that root passes on: they are about languages and proxies, and apt
+/// needs them.
 const KEPT: [&str; 12] = [
     "LANG",
     "LC_ALL",
@@ -40,8 +41,8 @@ const KEPT: [&str; 12] = [
     "NO_PROXY",
 ];
 
-/// Finds a program in PATH; the error names its package. Root passes over folders and programs that
-/// another user can change.
+/// Finds a program in PATH; the error names its package. If root runs this, folders and programs
+/// that another user can change are skipped.
 pub fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
     find_program(name.as_ref()).map_err(|error| not_found(error, package))
 }
@@ -68,8 +69,9 @@ pub fn is_program(path: &Path) -> bool {
 
 /// A command for a program that ends with the thread that starts it, even if that thread is killed.
 ///
-/// Root starts only what no other user can replace, and hands on no variable that could make the
-/// program start or read something else (APT_CONFIG, TAR_OPTIONS, MKE2FS_CONFIG, TMPDIR …).
+/// Root starts only programs that no other user can replace, and passes on no variable that could
+/// make the program start or read something else (APT_CONFIG, TAR_OPTIONS, MKE2FS_CONFIG, TMPDIR
+/// …).
 pub(crate) fn leashed_command(program: &OsStr) -> Result<Command, Error> {
     let mut command = Command::new(find("setpriv", "util-linux")?);
     let mut program = PathBuf::from(program);
@@ -94,10 +96,10 @@ pub(crate) fn leashed_command(program: &OsStr) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// A command for a program without privileges that ends with the thread that starts it: it runs as
-/// this user, with these files open. It gets only those environment variables that say where
-/// programs and libraries are; from root it gets no folder of libraries, which another user may
-/// have chosen.
+/// A command for a program without privileges that ends with the thread that starts it. The program
+/// runs as this user, with these files open. It gets only those environment variables that say
+/// where programs and libraries are. If root starts it, it does not get the one for libraries
+/// either, because another user may have set it.
 pub(crate) fn confined_command(
     program: &Path,
     user: User,
@@ -183,8 +185,8 @@ mod tests {
         assert!(output("false", &mut silent).unwrap_err().to_string().contains("exit status: 1"));
     }
 
-    /// Output of others is escaped: otherwise a guest could print lines that look like Pagewise's
-    /// own, or control the terminal.
+    /// Output of other programs is escaped: otherwise a guest could print lines that look like
+    /// Pagewise's own, or control the terminal.
     #[test]
     fn what_others_said_is_safe_to_print() {
         let message = "a\tb \x1b]0;x\x07\r\n\u{202e}c\u{85}d\n";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which user a program runs as if root starts it: QEMU, and busybox of the cache.
+//! Chooses the user that a program runs as if root starts it: QEMU, and the cached busybox.
 //!
 //! A guest that escapes from QEMU has QEMU's rights. So root starts QEMU as a user who owns no file
-//! and no other process: a uid of its own for each run, above all that systems give to users,
-//! services and containers. In a user namespace without such a uid it is `nobody`; if even that is
-//! not mapped (`unshare --map-root-user`) it stays root without capabilities, and can then open
-//! what root can open as the owner.
+//! and no other process: each run gets its own uid from a range that systems do not give to users,
+//! services or containers. In a user namespace that lacks such uids QEMU runs as `nobody`; if even
+//! that uid is not mapped (`unshare --map-root-user`), QEMU stays root without capabilities, and
+//! can then open all files that belong to root.
 //!
 //! If another user than root runs Pagewise, QEMU runs as that user. In all cases the program cannot
 //! gain privileges (`no_new_privs`).
@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// First uid of the range up to 2^31 that systemd leaves unused.
 const FIRST: u32 = 1_879_048_192;
-/// Number of runs of one process that get different uids; with the largest possible pid the range
-/// ends at 2^31.
+/// Number of runs of one process that get different uids. With the largest possible pid, the uids
+/// stay below 2^31.
 const RUNS: u32 = 64;
 const NOBODY: u32 = 65534;
 
@@ -55,7 +55,7 @@ impl User {
     }
 
     /// The supplementary group with which this user can open a device; `None` if no group is
-    /// needed. Root's group is never given.
+    /// needed. Root's group is never returned.
     pub(crate) fn group_for(self, device: &Path) -> Result<Option<u32>, NoAccess> {
         let Some(_) = self.number() else { return Ok(None) };
         let data = device.metadata().map_err(NoAccess::Refused)?;

@@ -55,8 +55,8 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(start..start.checked_add(length)?)
 }
 
-/// Decompresses a kernel; its first bytes (the signature) tell the method. The uncompressed size
-/// that follows the compressed bytes is ignored.
+/// Decompresses a kernel; its first bytes (the signature) show the compression method. The
+/// uncompressed size, which follows the compressed bytes, is ignored.
 fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     match packed {
         [0x1f, 0x8b, ..] => read_all(flate2::read::GzDecoder::new(packed)),
@@ -91,7 +91,7 @@ fn unpack_lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decompresses a module file; the extension of its name tells the method.
+/// Decompresses a module file; the extension of its name shows the compression method.
 pub(crate) fn unpack_module(name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
     let packed = bytes.as_slice();
     match name.rsplit('.').next()? {
@@ -150,8 +150,8 @@ mod tests {
         }
     }
 
-    /// Compresses as the kernel's build does: with the BCJ filter for x86, which makes jump targets
-    /// compress better.
+    /// Compresses in the same way as the kernel's build: with the BCJ filter for x86, which makes
+    /// jump targets compress better.
     fn xz(bytes: &[u8]) -> Vec<u8> {
         let mut options = lzma_rust2::XzOptions::with_preset(0);
         options.set_check_sum_type(lzma_rust2::CheckType::Crc32);

@@ -3,10 +3,11 @@
 //!
 //! The job is one JSON file in the initramfs. Events are frames on the second serial port: one line
 //! each, `KIND LENGTH PAYLOAD` (see [`Event::encode`]). Output, files and messages of the job are
-//! sent as they are; only newline, carriage return and backslash are escaped. A line is used rather
-//! than a binary frame, because the runner must find the next frame after bytes that are not ours:
-//! the job can write to that port too, and `console=ttyS1` makes the kernel do so. The length
-//! detects a frame with such bytes inside, or with bytes missing.
+//! sent as they are, except that newline, carriage return and backslash are escaped. A frame is a
+//! line of text because other bytes may come between frames: the job can write to that port, too,
+//! and `console=ttyS1` makes the kernel write to it. After such bytes the runner finds the next
+//! frame by the next newline. The length reveals a frame that contains foreign bytes, or lacks
+//! bytes.
 //!
 //! The runner ignores a line that is not an [`Event`] or is longer than any event; it also limits
 //! the length of texts in events and the number of troubles. Output of the job is not limited: it
@@ -67,7 +68,7 @@ pub struct Job {
     pub settle_seconds: u64,
 }
 
-/// A message of PID 1 to the runner.
+/// A message from PID 1 to the runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -162,13 +163,15 @@ mod kind {
     pub(super) const MESSAGE: u8 = b'm';
 }
 
-/// Longest line of a frame, in bytes: a chunk of which every byte is escaped, and a name.
+/// Maximum length in bytes of a line with a frame: a chunk of which every byte is escaped, and a
+/// name.
 pub(crate) const LONGEST_LINE: usize = 64 << 10;
-/// Longest message of the job, in bytes: evidence with a longer line for a run is refused, too.
+/// Maximum length in bytes of a message of the job. The files of evidence have the same limit for
+/// the line of a run.
 pub const LONGEST_MESSAGE: usize = 256 << 10;
-/// Longest line of a frame with a message, in bytes.
+/// Maximum length in bytes of a line with a frame that holds a message.
 const LONGEST_MESSAGE_LINE: usize = 2 * LONGEST_MESSAGE + 64;
-/// Longest text in an event, in bytes; names of files are not longer.
+/// Maximum length in bytes of a text in an event; names of files are not longer.
 const LONGEST_TEXT: usize = 4096;
 /// Maximum number of messages about failures that are kept of one guest.
 const TROUBLES: usize = 256;
@@ -284,7 +287,8 @@ fn truncate(text: &mut String) {
     }
 }
 
-/// Adds a message about a failure. Beyond the limit, one message says that the rest is left out.
+/// Adds a message about a failure. Beyond the limit, one message says that further messages are
+/// left out.
 pub(crate) fn add_trouble(troubles: &mut Vec<String>, what: String) {
     match troubles.len() {
         0..TROUBLES => troubles.push(what),
@@ -360,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Every line below is one byte away from a frame.
+    /// None of these lines is a complete frame.
     #[test]
     fn a_line_that_is_not_whole_is_no_event() {
         let whole = b"o5 a\\nb c\n";
@@ -424,7 +428,7 @@ mod tests {
         assert!(troubles[TROUBLES].contains("left out"), "{}", troubles[TROUBLES]);
     }
 
-    /// A reader that supplies `x` and counts down how much is left to read.
+    /// A reader that supplies `x` for ever, up to the number of bytes that it holds.
     struct EndlessReader(usize);
 
     impl Read for EndlessReader {
@@ -460,7 +464,8 @@ mod tests {
         assert_eq!(lines.collect::<Vec<_>>(), [&b"a\n"[..], b"\n", b"b"]);
     }
 
-    /// However the pipe cuts the stream into pieces, and whatever else is written between frames.
+    /// Frames are decoded whole, into whatever pieces the pipe cuts the stream and whatever else is
+    /// written between them.
     #[test]
     fn frames_come_whole_whatever_the_pieces_are() {
         let sent = [

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sends events to the runner, as frames on the second serial port.
 //!
-//! PID 1, the job's runner under systemd and a job that is this program write to the same port. The
-//! kernel does not mix the bytes of two calls of `write` to one terminal.
+//! Up to three processes write to the same port: PID 1, the process that runs the job under
+//! systemd, and the job if it is this program. The kernel does not mix the bytes of two calls of
+//! `write` to one terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -70,8 +71,8 @@ impl Channel {
     }
 }
 
-/// The flag `O_NOCTTY` for opening the port: the port is a terminal, and the flag keeps it from
-/// becoming this process' controlling terminal.
+/// The flag `O_NOCTTY` for opening the port: without it, the port, which is a terminal, could
+/// become this process's controlling terminal.
 fn no_controlling_terminal() -> i32 {
     i32::try_from(OFlags::NOCTTY.bits()).unwrap_or(0)
 }

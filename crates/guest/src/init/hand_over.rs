@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hands a machine over from Pagewise as PID 1 to systemd as PID 1, on a root disk.
+//! Replaces Pagewise as PID 1 by systemd, on a root disk.
 //!
-//! The job is left in /run as a unit. All that this PID 1 mounted is unmounted, because systemd
-//! mounts it with its own options, and the initramfs is emptied, since it would stay in memory. No
-//! process of this program is left; the unit starts it again (see [`super::unit`]).
+//! The job is written to /run, with a unit that starts it. Everything that this PID 1 mounted is
+//! unmounted, because systemd mounts it with its own options, and the initramfs is emptied, because
+//! it would stay in memory. No process of this program remains; the unit starts a new one (see
+//! [`super::unit`]).
 //!
-//! The user's files are copied to the disk. If the disk is kept across reboots of the guest, that
-//! happens at the first boot only, and kernel modules are copied too, so that the system loads
-//! those it needs by itself.
+//! The user's files are copied to the disk. If the disk is kept across reboots of the guest, they
+//! are copied at the first boot only, together with the kernel modules, so that the system can load
+//! modules by itself.
 
 use std::convert::Infallible;
 use std::ffi::CStr;
@@ -25,16 +26,16 @@ use super::system;
 use crate::wire::{DISK_MODULES, Event, JOB, Job, MARK, OUT};
 
 const NEW: &str = "/new";
-/// Folder where the job waits for systemd: in memory, because the disk belongs to the user.
+/// Folder with the job and its unit: on a tmpfs, so that they are not written to the user's disk.
 pub(super) const FOLDER: &str = "run/pagewise-guest";
 const PROGRAM: &str = "usr/bin/pagewise";
 const UNIT: &str = "pagewise-job.service";
 const DEPMOD: &str = "/usr/sbin/depmod";
 
-/// The unit of the job. When the job ends, the machine ends too: by an orderly reboot if the job
-/// finished, and immediately if the runner of the job failed. A guest with several boots always
-/// reboots in order, because a command that requests a reboot kills its runner. The unit does not
-/// wait for units that fail to start, and is kept running in emergency mode.
+/// The unit of the job. When the job ends, the machine ends, too: by an orderly reboot if the job
+/// finished, and immediately if the process that runs the job failed. A guest with several boots
+/// always reboots in an orderly way, because a command that requests a reboot kills that process.
+/// The unit starts even if other units fail, and keeps running in emergency mode.
 const TEXT: &str = "[Unit]\nDescription=The command of pagewise lab guest\n\
     DefaultDependencies=no\nIgnoreOnIsolate=yes\nSuccessAction=reboot\n\
     FailureAction=LOST\n\n\
@@ -77,7 +78,8 @@ pub(super) fn to_systemd(
     Err(Failure::Refused { what, error })
 }
 
-/// Copies the program, the user's files and, for a disk that is used for several boots, modules.
+/// Copies the program and the user's files; for a disk that is used for several boots, also
+/// modules.
 fn copy_files(job: &Job, new: &Path) -> Result<(), Failure> {
     copy(Path::new("/init"), &new.join(PROGRAM), 0o755)?;
     for (path, mode) in &job.files {
@@ -115,8 +117,8 @@ fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs depmod on the modules on the disk, which is the root by now. Standard input is inherited
-/// because there is no /dev/null here.
+/// Runs depmod on the modules on the disk, which is the root file system by now. Standard input is
+/// inherited, because this root has no /dev/null yet.
 fn run_depmod() -> Result<(), Failure> {
     let ran = Command::new(DEPMOD).env_clear().stdin(Stdio::inherit()).output().context(DEPMOD)?;
     if ran.status.success() {
@@ -152,7 +154,7 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
         .context(format!("{} on the root disk", to.display()))
 }
 
-/// Removes what is in the folder, except `spared` and what is below that.
+/// Removes everything in the folder, except `spared` and what is below `spared`.
 fn remove_contents(folder: &Path, spared: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

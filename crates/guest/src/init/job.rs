@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Runs the job to its end, and returns the event that reports the end.
 pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
     let before = StartCounters::now();
-    // PID 1 inherits orphans anyway; a process that runs below another PID 1 must ask for them.
+    // PID 1 inherits orphans in any case; under systemd this process is not PID 1 and must ask for
+    // them.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     std::thread::scope(|scope| {
@@ -89,8 +90,8 @@ fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, Failure> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&job.environment).current_dir("/root");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // This process enters the job's cgroup, so that the child starts in it and cannot fork outside
-    // of it.
+    // This process enters the job's cgroup before it forks, so that the child cannot run outside of
+    // that cgroup.
     groups.enter_job();
     let child = command.spawn().context(program);
     groups.enter_own();

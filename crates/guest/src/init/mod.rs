@@ -2,10 +2,10 @@
 //! PID 1 of a guest: prepares a minimal system for the job, runs the job, reports its outcome, and
 //! ends the machine.
 //!
-//! Errors reach nobody except the runner, over the second serial port: a step that fails is
-//! reported, and the next one follows. A panic here is a kernel panic, which the runner sees in the
-//! kernel's log. PID 1 ends the machine by a restart: QEMU runs with an option to exit instead of
-//! starting it again, and a restart works without firmware.
+//! Errors can only be reported to the runner, over the second serial port. After a step that fails,
+//! PID 1 continues with the next one. A panic here is a kernel panic, which the runner sees in the
+//! kernel's log. PID 1 ends the machine by a restart: QEMU's option `-no-reboot` makes it exit
+//! instead of starting the machine again, and a restart works without firmware.
 
 #![expect(
     clippy::disallowed_methods,
@@ -67,7 +67,7 @@ pub fn main() -> ! {
     if let Err(failure) = run(&channel) {
         channel.tell(&Event::Trouble { what: failure.to_string() });
     }
-    // A restart discards data that is not yet on a disk.
+    // A restart discards data that was not yet written to a disk.
     rustix::fs::sync();
     channel.tell(&Event::Done);
     channel.drain();
@@ -107,13 +107,13 @@ fn run_job_in_guest(job: &Job, channel: &Channel) -> Event {
     job::run(job, &groups, channel)
 }
 
-/// Whether this process is the unit that runs the job under systemd.
+/// Whether this process was started by the unit that runs the job under systemd.
 #[must_use]
 pub fn is_unit() -> bool {
     !is_pid_1() && std::env::var_os(MARK).is_some_and(|mark| mark == "unit")
 }
 
-/// Entry point of the unit; a failure is sent to the runner.
+/// Entry point of the process that runs the job under systemd; a failure is sent to the runner.
 pub fn unit_main() -> ! {
     let channel = Channel::open();
     if let Err(failure) = unit::main(&channel) {

@@ -9,11 +9,11 @@ use super::channel::Channel;
 use super::failure::{ErrorContext, Failure};
 use crate::wire::{CHUNK, Event, OUT};
 
-/// Maximum number of names in the message about what is not sent.
+/// Maximum number of names in the message about files that are not sent.
 const NAMED: usize = 5;
 
-/// Sends every regular file in `/out`, in the order of their names; says which links, devices and
-/// other files are left out.
+/// Sends every regular file in `/out`, in the order of their names, and sends a message about
+/// links, devices and other files, which are left out.
 pub(super) fn send_all(channel: &Channel) -> Result<(), Failure> {
     let left_out = for_each_file(Path::new(OUT), &mut |path| send(path, channel).at_path(path))?;
     if let Some(what) = describe(&left_out) {
@@ -23,7 +23,7 @@ pub(super) fn send_all(channel: &Channel) -> Result<(), Failure> {
 }
 
 /// Calls `send` for every regular file below a folder, in the order of names; returns the paths of
-/// what is neither a regular file nor a folder.
+/// all other entries except folders.
 fn for_each_file(
     base: &Path,
     send: &mut dyn FnMut(&Path) -> Result<(), Failure>,
@@ -45,7 +45,7 @@ fn for_each_file(
                 left_out.push((path.strip_prefix(base).unwrap_or(&path).into(), kind.is_symlink()));
             }
         }
-        // the last one is taken first
+        // the loop takes entries from the end of the list
         entries.sort_by(|one, other| other.cmp(one));
         waiting.append(&mut entries);
     }
@@ -53,7 +53,7 @@ fn for_each_file(
     Ok(left_out)
 }
 
-/// The message about links (`true`), and devices, sockets and pipes, that are left out.
+/// The message about left out links (`true`), devices, sockets and pipes (`false`).
 fn describe(left_out: &[(PathBuf, bool)]) -> Option<String> {
     let links = left_out.iter().filter(|(_, is_link)| *is_link).count();
     let others = left_out.len() - links;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Mounts, modules and cgroups of a guest. What could not be done is returned as text.
+//! Mounts, modules and cgroups of a guest. A step that fails is returned as text.
 //!
-//! A feature that the kernel lacks is not an error: the job can see for itself what is missing.
+//! A feature that the kernel lacks is not an error: the job can find out itself whether the feature
+//! exists.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -67,7 +68,8 @@ fn load_one(path: &Path) -> rustix::io::Result<()> {
     rustix::system::finit_module(file, &none, 0)
 }
 
-/// Unmounts what [`mount_all`] mounted. Does so lazily: processes with open files keep them.
+/// Unmounts everything that [`mount_all`] mounted. The unmounts are lazy, because processes may
+/// still have files open.
 pub(super) fn unmount_all() {
     for (folder, _) in MOUNTS.iter().rev() {
         let _ = unmount(*folder, UnmountFlags::DETACH);
@@ -98,10 +100,11 @@ fn repair_message(record: &str) -> Option<&str> {
     (text.starts_with("EXT4-fs") && is_repair).then_some(text)
 }
 
-/// Name of the job's cgroup. The job makes cgroups of its own beside this one: with a common name
-/// such as `job`, a script that makes, limits and kills a cgroup of that name would end itself.
+/// Name of the job's cgroup. It is long because the job may make cgroups beside this one: if this
+/// cgroup were called `job`, a script that makes, limits and kills a cgroup of that name would kill
+/// itself.
 const JOB_GROUP: &str = "pagewise-lab-job";
-/// Name of the cgroup of PID 1, if that is this program.
+/// Name of the cgroup of PID 1, if this program is PID 1.
 const INIT_GROUP: &str = "pagewise-lab-init";
 
 /// Two cgroups of a guest: one for the process that runs the job, one for the job.
@@ -110,7 +113,8 @@ pub(super) struct Groups {
     parent: String,
     own: String,
     pub(super) job: String,
-    /// Whether the guest has no other processes: then all except this one belong to the job.
+    /// Whether the guest has no other processes, so that all processes except this one belong to
+    /// the job.
     pub(super) alone: bool,
 }
 
@@ -127,8 +131,8 @@ impl Groups {
     }
 
     /// Makes the cgroups, with every controller of the parent. A cgroup that enables controllers
-    /// for its children may hold no processes (except the root), so this process first moves into
-    /// its own.
+    /// for its children may not hold processes (except the root cgroup), so this process first
+    /// moves into its own cgroup.
     pub(super) fn make(&self) -> Vec<String> {
         let Ok(offered) = fs::read_to_string(format!("{}/cgroup.controllers", self.parent)) else {
             return vec!["there is no cgroup v2 here".to_owned()];
@@ -170,9 +174,9 @@ pub(super) fn missing_disks(requested: usize) -> Option<String> {
     })
 }
 
-/// Waits until the CPUs are idle, at most twenty steps of half a second. Otherwise work that the
-/// boot left in the background (above all self-tests of compression modules) would be counted with
-/// the job, in amounts that vary.
+/// Waits until the CPUs are idle, at most twenty steps of half a second. Otherwise background work
+/// of the boot (mainly self-tests of compression modules) would be counted as work of the job, in
+/// amounts that vary.
 pub(super) fn wait_until_idle() {
     const STEP: u64 = 500;
     for _ in 0..20 {
@@ -188,8 +192,7 @@ fn enter_group(group: &str) {
     let _ = fs::write(format!("{group}/cgroup.procs"), "0");
 }
 
-/// The number behind this name in a file such as /proc/vmstat; 0 if the file does not have the
-/// name.
+/// The number after this name in a file such as /proc/vmstat; 0 if the file lacks the name.
 pub(super) fn counter(path: &str, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().map(str::split_whitespace);

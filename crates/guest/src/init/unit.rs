@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The job as a unit of systemd: waits until the system is up, runs the job in a cgroup below the
-//! unit's own, and reports its outcome in the same way as PID 1 would.
+//! Runs the job under systemd, started by a unit: waits until the system has started, runs the job
+//! in a cgroup below the unit's own, and reports its outcome in the same way as PID 1 does.
 //!
-//! A system that does not come up does not delay the job for ever: after a time limit, failed units
-//! and units that are still starting are reported, and the job runs. systemd ends the machine when
-//! this process ends.
+//! A system that does not finish starting does not delay the job for ever: after a time limit,
+//! failed units and units that are still starting are reported, and the job runs. systemd ends the
+//! machine when this process ends.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::wire::{Event, JOB, Job};
 
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs the job that waits in /run, as a unit of systemd.
+/// Reads the job from /run and runs it, as a unit of systemd.
 pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     let path = Path::new("/").join(hand_over::FOLDER).join(JOB);
     let text = fs::read(&path).at_path(&path)?;
@@ -35,8 +35,7 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     out_files::send_all(channel)
 }
 
-/// Waits until systemd has finished starting; returns a line for each thing that is wrong with the
-/// system.
+/// Waits until systemd has finished starting; returns a line for each problem of the system.
 fn wait_until_started(limit: Duration) -> Vec<String> {
     let state = wait_for_state(limit);
     let mut troubles = failed_units();
@@ -96,8 +95,8 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
         .map_or_else(|_| String::new(), |ended| String::from_utf8_lossy(&ended.stdout).into_owned())
 }
 
-/// Makes two cgroups below the unit's own, and moves this process into one, so that the unit's
-/// cgroup is free to enable every controller for its children.
+/// Makes two cgroups below the unit's own, and moves this process into one of them. The unit's
+/// cgroup then holds no process, so that it can enable every controller for its children.
 fn make_groups() -> Result<Groups, Failure> {
     let path = "/proc/self/cgroup";
     let text = fs::read_to_string(path).context(path)?;

@@ -115,8 +115,8 @@ impl Kernel {
         modules.closure(&names, |path| self.read(path))
     }
 
-    /// The files beside the modules that depmod needs, as far as they exist: they list what is
-    /// built in, and the order of modules.
+    /// The files beside the modules that depmod needs, as far as they exist: they list the built-in
+    /// modules and the order of modules.
     pub(crate) fn module_lists(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         const LISTS: [&str; 3] = ["modules.builtin", "modules.builtin.modinfo", "modules.order"];
         let Some(folder) = &self.modules else { return Ok(Vec::new()) };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds the files to load for given modules, dependencies first.
 //!
-//! Debian's packages contain no `modules.dep`; it is made at installation. Every module lists its
-//! dependencies in its `.modinfo` section, so that is read instead. The package does contain
-//! `modules.builtin`, which tells built-in modules from those that this kernel lacks. A lacking
-//! module is an error only if the user asked for it.
+//! Debian's packages contain no `modules.dep`, which is made at installation. So dependencies are
+//! read from the `.modinfo` section of each module. The package does contain `modules.builtin`, by
+//! which built-in modules are distinguished from modules that this kernel lacks. A module that the
+//! kernel lacks is an error only if the user asked for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -88,9 +88,9 @@ impl Modules {
         Ok(())
     }
 
-    /// Finds the file of a module. A soft dependency may name an algorithm by an alias,
-    /// `crypto-crc32c` or `crc32c`. Which modules have the alias is known only to depmod, but the
-    /// portable code of an algorithm is a module with its name, or `crc32c_generic`.
+    /// Finds the file of a module. A soft dependency may be an alias of an algorithm,
+    /// `crypto-crc32c` or `crc32c`. Only depmod knows which modules have the alias, but the
+    /// portable implementation of the algorithm is a module called `crc32c` or `crc32c_generic`.
     fn find(&self, name: &str) -> Option<(&String, &PathBuf)> {
         let algorithm = name.strip_prefix("crypto_").unwrap_or(name);
         let generic = format!("{algorithm}_generic");
@@ -159,8 +159,8 @@ mod tests {
         assert_eq!(order(folder.path(), &["absent"]), Vec::<String>::new());
     }
 
-    /// Dependencies by alias: without them, ext4 of Debian's generic kernels loads but cannot mount
-    /// anything.
+    /// Dependencies by alias must be found: without them, ext4 of Debian's generic kernels loads
+    /// but cannot mount anything.
     #[test]
     fn an_algorithm_that_is_needed_is_found_by_its_alias() {
         let folder = folder(&[

@@ -2,8 +2,8 @@
 //! Parses which kernel a user means, and finds it: `bookworm`, `trixie/generic`, `6.12`, `host` or
 //! a path.
 //!
-//! Text with a slash is a path, except a suite's generic kernel such as `trixie/generic`, even if a
-//! file of that name exists; write `./trixie/generic` for the file.
+//! Text with a slash is a path, except a suite's generic kernel such as `trixie/generic`. This
+//! holds even if a file of that name exists; write `./trixie/generic` for the file.
 
 use std::fmt;
 use std::fs;
@@ -97,8 +97,8 @@ pub fn find(
     }
 }
 
-/// Whether a path looks like a suite with an unknown flavour, such as `trixie/big`: the error
-/// message then mentions both readings.
+/// Whether a path could be meant as a suite with an unknown flavour, such as `trixie/big`; the
+/// error message then mentions both meanings.
 fn is_like_a_flavour(path: &Path) -> bool {
     let parts = path.to_str().and_then(|text| text.split_once('/'));
     parts.is_some_and(|(suite, flavour)| is_suite(suite) && is_suite(flavour))

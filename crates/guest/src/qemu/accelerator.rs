@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether this machine can run guests with hardware virtualization (KVM).
+//! Finds out whether this machine can run guests with hardware virtualization (KVM).
 //!
-//! That /dev/kvm can be opened proves little: on some nested machines QEMU dies while it sets up
+//! It is not enough that /dev/kvm can be opened: on some nested machines QEMU dies while it sets up
 //! the processor. So this module starts a machine and quits it at once, which takes a tenth of a
-//! second. The reason for a failure is kept for the user, who may merely not be in the group of
+//! second. The reason for a failure is kept for the user, who may only have to join the group of
 //! /dev/kvm.
 
 use std::fs::OpenOptions;
@@ -17,8 +17,9 @@ use serde::Serialize;
 use crate::program;
 use crate::user::{NoAccess, User};
 
-/// A seccomp filter against system calls that QEMU does not need for these guests: starting
-/// programs, changing users, obsolete ones. A QEMU built without seccomp refuses to start with it.
+/// A seccomp filter that forbids system calls that QEMU does not need for these guests: starting
+/// programs, changing users, and obsolete calls. A QEMU that was built without seccomp refuses this
+/// option.
 pub(super) const SANDBOX: [&str; 2] =
     ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"];
 
@@ -38,7 +39,7 @@ impl Accelerator {
             (Self::Kvm, _) => ["-accel", "kvm", "-cpu", "host"],
             // QEMU 7.2 corrupts the flags around cmpxchg16b with two emulated processors.
             (Self::Tcg, false) => ["-accel", "tcg", "-cpu", "max,-cx16"],
-            // Without ERMS: `rep movsb` would count as one instruction for each byte.
+            // With ERMS, `rep movsb` would count as one instruction for each byte.
             (Self::Tcg, true) => ["-accel", "tcg", "-cpu", "max,-cx16,-erms"],
         }
     }
@@ -93,7 +94,7 @@ impl From<NoAccess> for NoKvm {
     }
 }
 
-/// Sets up a paused machine, and has QEMU quit.
+/// Sets up a paused machine, and makes QEMU quit.
 fn check_starts(mut command: Command) -> Result<(), NoKvm> {
     command.args(SANDBOX);
     command.args(Accelerator::Kvm.arguments(false)).args(["-M", "q35", "-S", "-m", "64"]);
@@ -110,8 +111,7 @@ fn check_starts(mut command: Command) -> Result<(), NoKvm> {
     }
 }
 
-/// Waits until QEMU has exited; returns whether it did so with success, or `None` if it had to be
-/// killed.
+/// Waits until QEMU has exited; returns whether its status was 0, or `None` if it had to be killed.
 fn wait_in_time(child: &mut Child) -> Option<bool> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

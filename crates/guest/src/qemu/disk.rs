@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Prepares the disks of a guest, and QEMU's options for them.
 //!
-//! Writes of a guest are discarded at its end unless the user wants them in the image: an empty
-//! disk, and the changes to an image, lie in the run's folder. If the host's disk is full, the
+//! Writes of a guest are discarded at its end unless the user wants them in the image: empty disks,
+//! and the changes to an image, are files in the run's folder. If the host's disk is full, the
 //! guest gets an I/O error (by default QEMU would pause the machine). Images are raw, and QEMU is
-//! given the format, so that it does not guess one from what a guest wrote.
+//! told so; otherwise it would guess the format from what a guest wrote.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -65,8 +65,8 @@ pub(super) struct Backed {
     log: Option<String>,
 }
 
-/// Makes the empty disks, and opens and checks the images. `root` is the last disk, if it is open
-/// already.
+/// Makes the empty disks, and opens and checks the images. `root` is the last disk, if the caller
+/// has opened it already.
 pub(super) fn open_disks(
     disks: &[Disk],
     mut root: Option<File>,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Files that are opened for QEMU, which may run as a user who could not open them.
 //!
-//! QEMU finds each as `/dev/fdset/N`. It opens a disk for reading before it opens it for writing,
-//! and matches the mode in which the descriptor was opened, so a set may hold one descriptor for
-//! each mode.
+//! QEMU finds each file as `/dev/fdset/N`. It opens a disk first for reading and then for writing,
+//! and each time uses a descriptor that was opened in the same mode. So a set may hold one
+//! descriptor for each mode.
 
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};

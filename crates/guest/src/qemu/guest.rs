@@ -51,15 +51,15 @@ pub struct Guest {
     pub budget: Budget,
     /// Whether to start at once, without waiting for other guests or free resources.
     pub now: bool,
-    /// A description of the run for other runs that wait for it; `None`: the command is shown.
+    /// How the run is described to other runs that wait for it; `None`: by its command.
     pub purpose: Option<String>,
-    /// Optional packages that a guest that reboots should have; other guests have all of them.
+    /// Optional packages for a guest that reboots; guests that do not reboot have all of them.
     pub packages: Vec<String>,
     /// Time after which QEMU is killed, counted from the line [`crate::wire::LOSE_POWER`] in the
     /// command's output; `None`: that line has no effect.
     pub lose_power: Option<Duration>,
-    /// The boot of its root disk that this guest is, if the disk is kept; set by
-    /// [`super::InstalledGuest`] only.
+    /// Which boot of the root disk this is, if the disk is kept; only [`super::InstalledGuest`]
+    /// sets this.
     pub boot: Option<DiskBoot>,
 }
 

@@ -204,8 +204,8 @@ fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
 mod tests {
     use super::*;
 
-    /// How busybox is started on the host: the bytes that were verified are executed, not the file,
-    /// and by an unprivileged user.
+    /// The host executes the bytes of busybox that were verified, not the file at the path, and as
+    /// an unprivileged user.
     #[test]
     fn the_host_asks_busybox_without_rights() {
         let script = b"#!/bin/sh\nid -u\nprintf 'x/y\\nbusybox\\nsh\\n'\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A guest with its own root disk that is booted several times: what one boot writes, the next one
-//! finds.
+//! A guest with its own root disk that is booted several times: each boot finds what earlier boots
+//! wrote.
 //!
 //! Each boot is a new QEMU process with the same disk, because QEMU exits when the machine
 //! restarts. So each boot has its own outcome and deadlines, and a power loss is simulated by
@@ -43,7 +43,7 @@ pub struct InstalledGuest<'a> {
 }
 
 impl<'a> InstalledGuest<'a> {
-    /// Checks what can be refused before anything is fetched or made.
+    /// Refuses a guest that cannot be installed, before anything is fetched or made.
     ///
     /// # Errors
     /// If the userland has no disk, a disk discards what is written to it, or a package is unknown.
@@ -56,7 +56,8 @@ impl<'a> InstalledGuest<'a> {
     /// Makes the disks of the guest. `guest.argv` is the default command of a boot.
     ///
     /// # Errors
-    /// What [`Self::check`] refuses; or the userland cannot be fetched, or the disks do not fit.
+    /// If [`Self::check`] refuses the guest, if the userland cannot be fetched, or if the disks do
+    /// not fit.
     pub fn new(
         guest: &Guest,
         kernel: &'a Kernel,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a kernel boots up to PID 1 with KVM. Tested once per boot of this machine; the result is
-//! stored in the cache.
+//! Finds out whether a kernel boots up to PID 1 with KVM. This is tested once per boot of this
+//! machine; the result is stored in the cache.
 //!
 //! Under some nested hypervisors QEMU can set up a machine with KVM, but no kernel ever boots: it
 //! stops at an instruction that the outer hypervisor cannot emulate. So before the first guest, an
-//! idle guest is started as a test. Other runs wait for the result and have no place in the queue
-//! meanwhile, so the test starts at once, as with `--now`.
+//! idle guest is started as a test. The test guest starts at once, as with `--now`: other runs wait
+//! for its result, and are not in the queue for guests meanwhile.
 
 use std::fs;
 use std::ops::ControlFlow;

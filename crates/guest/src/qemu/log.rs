@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel's log of a guest: QEMU appends to a file; only its end is kept.
+//! The kernel's log of a guest: QEMU appends to a file, of which only the end is kept.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -21,9 +21,10 @@ pub(super) fn read_end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Limits the disk space of the log, as a guest may write to its console without end: if the file
-/// uses more than twice `most` bytes, all but the last `most` are freed as a hole. QEMU keeps its
-/// file position, so the length stays the number of bytes written. `file` must be open for writing.
+/// Limits the disk space of the log, because a guest may write to its console without end. If the
+/// file uses more than twice `most` bytes, all blocks but those of the last `most` bytes are freed
+/// (a hole). QEMU keeps its file position, so the file's length stays the number of bytes written.
+/// `file` must be open for writing.
 pub(super) fn shorten(file: &File, most: u64) -> std::io::Result<()> {
     let data = file.metadata()?;
     if data.blocks().saturating_mul(512) <= 2 * most {
@@ -32,7 +33,8 @@ pub(super) fn shorten(file: &File, most: u64) -> std::io::Result<()> {
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let before = data.len().saturating_sub(most);
     match rustix::fs::fallocate(file, hole, 0, before) {
-        // the file system has no holes: discard everything; the next write makes a gap
+        // the file system has no holes: discard everything; QEMU's next write leaves a gap before
+        // it
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(0),
         punched => Ok(punched?),
     }

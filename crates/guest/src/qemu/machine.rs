@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Builds QEMU's command line for a guest.
 //!
-//! `microvm` is the smallest machine and boots an uncompressed kernel; it has no firmware, ACPI or
-//! PCI. Guests get `q35` instead if the QEMU build lacks `microvm`, if the image could not be
-//! decompressed, or if the guest has disks or several processors: without ACPI, stock kernels see
-//! one processor and no disk. (With ACPI, `microvm` has no timer except the TSC, and a kernel waits
-//! for ever if a busy host spoils its calibration.) Both machines end by a restart, for which QEMU
-//! is configured to exit; the kernel triggers it by a triple fault, which needs no device.
+//! `microvm` is the smallest machine, and boots an uncompressed kernel; it has no firmware, ACPI or
+//! PCI. Guests get `q35` instead in three cases: if the QEMU build lacks `microvm`, if the image
+//! could not be decompressed, or if the guest has disks or several processors, because without ACPI
+//! stock kernels see one processor and no disk. (With ACPI, `microvm` has no timer except the TSC,
+//! and a kernel waits for ever if a busy host disturbs the calibration.) Both machines end by a
+//! restart, at which QEMU is configured to exit; the kernel restarts by a triple fault, which needs
+//! no device.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -92,13 +93,14 @@ pub(super) fn arguments(
     line
 }
 
-/// Words of the kernel's command line that disable address randomization, which would vary the
+/// Words of the kernel's command line that disable address randomization, because it would vary the
 /// number of instructions.
 const STEADY: &str = " nokaslr norandmaps randomize_kstack_offset=off";
 
-/// The kernel's command line. `panic=-1` restarts at once after a panic; the mark is how PID 1
-/// recognises a guest. Without KVM a kernel checks that timer interrupts arrive in time, and panics
-/// if a busy host delays them; with KVM it does not check, hence `no_timer_check`.
+/// The kernel's command line. `panic=-1` makes the kernel restart at once after a panic; PID 1
+/// recognises a guest by the mark. Without KVM a kernel would check that timer interrupts arrive in
+/// time, and would panic if a busy host delays them; `no_timer_check` makes it behave as with KVM,
+/// where it does not check.
 fn kernel_line(guest: &Guest) -> String {
     let quiet = if guest.whole_log { "" } else { " quiet" };
     let steady = if guest.count { STEADY } else { "" };

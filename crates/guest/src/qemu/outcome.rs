@@ -144,7 +144,7 @@ pub struct InstructionClock {
     pub idle_milliseconds: u64,
 }
 
-/// The final event about the job; absent if PID 1 did not send it.
+/// The last event about the job, which reports its end; `None` if PID 1 did not send it.
 #[derive(Debug, Clone)]
 pub(super) struct JobEnd {
     pub(super) how: JobExit,

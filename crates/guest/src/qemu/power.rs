@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Cuts the power of a guest at a set time after a line in the command's output.
 //!
-//! The guest requests it in its output because that arrives at once; a file would have to be
-//! polled. Killing QEMU loses what the guest's kernel had not yet written to its disks. Everything
-//! that the kernel had written is kept, even without a flush, so this does not test the write cache
-//! of a disk.
+//! The guest requests the power loss in its output because output arrives at once; a file would
+//! have to be polled. Killing QEMU loses what the guest's kernel had not yet written to its disks.
+//! Everything that the kernel had written is kept, even without a flush, so this does not test the
+//! write cache of a disk.
 
 use std::time::{Duration, Instant};
 
 use crate::wire::{LOSE_POWER, Stream};
 
-/// Finds out when to kill QEMU: some time after a line in the command's output.
+/// Finds out when to kill QEMU: a set time after a certain line in the command's output.
 #[derive(Debug, Default)]
 pub(super) struct PowerCut {
     /// Delay between the line and the power loss; `None` if no power loss is allowed.
@@ -47,12 +47,13 @@ impl PowerCut {
     }
 }
 
-/// The current line of a stream; of a long line, only one byte more than the searched line has.
+/// The end of a stream's output: the current line. Of a long line only one byte more is kept than
+/// the searched line has.
 #[derive(Debug, Default)]
 struct Line(Vec<u8>);
 
 impl Line {
-    /// Adds output to the line; returns whether a line that ends in this output is `asked`.
+    /// Adds output; returns whether one of the lines that end in this output is `asked`.
     fn ends_as(&mut self, asked: &[u8], bytes: &[u8]) -> bool {
         let mut found = false;
         for byte in bytes {
@@ -103,7 +104,7 @@ mod tests {
         assert!(!power.is_due(now + long) && power.wait(now, look) == look);
         power.search(Stream::Out, b"lose-power\n", now);
         assert_eq!(power.wait(now, look), Duration::from_millis(30));
-        // a second request does not move the time
+        // a second request does not change when the power is cut
         power.search(Stream::Out, b"lose-power\n", now + long);
         assert!(!power.is_due(now) && power.is_due(now + Duration::from_millis(30)));
         assert_eq!(power.wait(now + long, look), Duration::ZERO);

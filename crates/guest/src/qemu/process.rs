@@ -2,9 +2,10 @@
 //! QEMU processes in `/proc`: found by the folder of their run, their CPU time and memory; and how
 //! to kill one.
 //!
-//! Each QEMU has the folder of its run among its arguments (its *mark*). A pid written down by
-//! another run could not be used: pids belong to one PID namespace, and runs of several namespaces
-//! may share a cache. A QEMU in a PID namespace that is not a descendant of ours is not found.
+//! Each QEMU has the folder of its run among its arguments (its *mark*). The pid could not be
+//! stored by one run for another: pids are valid in one PID namespace, and runs of several
+//! namespaces may share a cache. A QEMU is not found if its PID namespace is not a descendant of
+//! ours.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -95,7 +96,7 @@ pub(super) fn start_ticks(pid: Pid) -> Option<u64> {
     Stat::read(pid)?.word(STARTTIME)?.parse().ok()
 }
 
-/// Time since a process started; its start is given in clock ticks after the machine's.
+/// Time since a process started; `start_ticks` is in clock ticks since boot.
 pub(super) fn age(start_ticks: u64) -> Option<Duration> {
     let now = clock_gettime(ClockId::Boottime);
     let now = Duration::new(now.tv_sec.try_into().ok()?, now.tv_nsec.try_into().ok()?);
@@ -111,9 +112,9 @@ pub(super) fn resident_bytes(pid: Pid) -> Option<u64> {
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// CPU time that the threads of a process used, plus the time that they were runnable and waited
-/// for a CPU. Without the latter, guests on a busy machine would seem to need less CPU the busier
-/// it is. On a kernel without `schedstat` this is the used time only.
+/// CPU time that the threads of a process used, plus the time for which they were runnable and
+/// waited for a CPU. If waiting were not counted, guests would seem to need less CPU on a busy
+/// machine. On a kernel without `schedstat` this is only the used time.
 pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
     let threads = fs::read_dir(file(pid, "task")).ok()?.flatten();
     let of_thread = |thread: fs::DirEntry| {
@@ -159,8 +160,8 @@ fn ticks_per_second() -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// The data read for this process are plausible: CPU time, threads and memory are not zero, and
-    /// the process is younger than the machine.
+    /// The values read for this process are plausible: CPU time, threads and memory are not zero,
+    /// and the process started after the machine.
     #[test]
     fn a_process_is_read_as_proc_shows_it() {
         let own = rustix::process::getpid();

@@ -2,9 +2,9 @@
 //! Copies the cached disk of a userland for one guest that is kept from boot to boot; and reads the
 //! state that the superblock of the copy shows after a boot.
 //!
-//! The copy shares blocks with the cached disk (reflink) if the file system supports it; otherwise
-//! its data is copied, and holes stay holes. A guest is not trusted: of its disk the host reads
-//! only three fields of the superblock, and does not mount or check it.
+//! The copy shares blocks with the cached disk (reflink) if the file system supports that;
+//! otherwise the data is copied, and holes stay holes. A guest is not trusted, so the host reads
+//! only three fields of the superblock of its disk, and does not mount or check the disk.
 
 use std::fs::File;
 use std::io;

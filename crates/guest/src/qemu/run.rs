@@ -5,9 +5,9 @@
 //! when the thread that started it ends. The events of PID 1 arrive over a pipe; the kernel's log
 //! goes to a file in the run's folder.
 //!
-//! QEMU runs without privileges: root starts it as a user who owns nothing except a folder below
-//! the run's (see user.rs), with disks, log and pipe already open, and under the seccomp filter of
-//! `-sandbox`. The runner trusts nothing in that folder.
+//! QEMU runs without privileges. If root starts it, it runs as a user who owns nothing except a
+//! folder below the run's folder (see user.rs), with disks, log and pipe already open. It also runs
+//! under the seccomp filter of `-sandbox`. The runner trusts nothing in QEMU's folder.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -93,7 +93,7 @@ pub fn run(
 ) -> Result<Run, Error> {
     let qemu = find_qemu()?;
     let mut note = |line: &str| {
-        // a `Break` in reply to a note is ignored; the next event asks again
+        // this event ignores `Break`; the next event returns it again
         let _ = on_event(GuestEvent::Note(line));
     };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
@@ -178,7 +178,7 @@ impl Emulator {
     }
 }
 
-/// Where the files of a boot are.
+/// The places of the files of a boot.
 pub(super) struct BootPlace<'a> {
     pub(super) slot: &'a RunSlot,
     /// The folder for this boot: the slot's, or one below it.
@@ -221,8 +221,8 @@ pub(super) fn boot(
         Accelerator::Tcg => None,
     };
     let mut command = program::confined_command(qemu, user, group, files);
-    // QEMU keeps the changes to a copy-on-write disk in TMPDIR. This is its own folder, which it
-    // cannot reach by an absolute path.
+    // QEMU stores the changes to a copy-on-write disk in TMPDIR. That is its own folder, whose
+    // absolute path it cannot reach.
     command.current_dir(&own.folder).env("TMPDIR", "/proc/self/cwd").args(options);
     let (accelerator, mark) = (emulator.accelerator, &place.slot.folder);
     command.args(machine::arguments(guest, accelerator, &disks, machine, places, mark));
@@ -232,8 +232,8 @@ pub(super) fn boot(
     Ok(Run { initramfs_bytes, why_emulated: emulator.why_emulated.clone(), accelerator, ..run })
 }
 
-/// Opens the file of the kernel's log twice: for the runner to read and shorten it, and for QEMU to
-/// append.
+/// Opens the file of the kernel's log twice: the runner reads and shortens it, and QEMU appends to
+/// it.
 fn open_log(folder: &Path) -> Result<(File, File), Error> {
     let path = folder.join(LOG);
     let to_write =
@@ -328,8 +328,8 @@ struct Watch {
     events: Receiver<Event>,
     errors: Receiver<String>,
     started: Instant,
-    /// When the command started, by the first event that says so. Later ones are ignored, as the
-    /// command could forge them.
+    /// When the command started, according to the first event that says so. Later events of this
+    /// kind are ignored, because the command could have forged them.
     command: Option<Instant>,
     /// Finds out when the power loss that the command requested is due.
     power: PowerCut,
@@ -347,7 +347,7 @@ impl Drop for Watch {
     }
 }
 
-/// Why the runner stopped listening for events.
+/// Why the runner stopped waiting for events.
 enum StopReason {
     Over,
     TimedOut,
@@ -356,8 +356,8 @@ enum StopReason {
 }
 
 impl Watch {
-    /// Starts QEMU. Takes `command` by value, because it holds the write end of the event pipe:
-    /// only if it is dropped does the pipe close when QEMU ends.
+    /// Starts QEMU. Takes `command` by value in order to drop it: `command` holds the write end of
+    /// the event pipe, and the pipe must close when QEMU ends.
     fn start(mut command: Command, events: File, log: File, guest: &Guest) -> Result<Self, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
@@ -418,7 +418,8 @@ impl Watch {
         self.run.clone()
     }
 
-    /// Listens until QEMU has closed the pipe, a deadline has passed, or the user stops the run.
+    /// Receives events until QEMU has closed the pipe, a deadline has passed, or the user stops the
+    /// run.
     fn listen(
         &mut self,
         guest: &Guest,
@@ -444,9 +445,9 @@ impl Watch {
                 return StopReason::PowerCut;
             }
             if Instant::now() >= until {
-                // If the job is done but the machine does not end, QEMU is killed, and that is not
-                // a timeout. A disk that is kept must be unmounted, so for a guest with such a disk
-                // it is a timeout.
+                // If the job is done but the machine does not end in time, QEMU is killed; this is
+                // not reported as a timeout. A guest whose disk is kept must unmount it first, so
+                // for such a guest it is a timeout.
                 let may_end = self.phase == Phase::End && guest.boot.is_none();
                 return if may_end { self.kill_after_job() } else { StopReason::TimedOut };
             }
@@ -530,8 +531,8 @@ impl Watch {
         Answer::Continue(())
     }
 
-    /// The whole kernel log; if the guest wrote more than is kept, the end of the log after a line
-    /// that says so.
+    /// The whole kernel log. If the guest wrote more than is kept, this is the end of the log,
+    /// after a line that says so.
     fn whole_log(&self) -> Vec<u8> {
         log::read_end(&self.log, LONGEST_LOG).unwrap_or_default()
     }
@@ -565,7 +566,7 @@ fn run_before_start() -> Run {
     }
 }
 
-/// Reads frames until the pipe is closed; other lines are ignored.
+/// Reads frames until the pipe is closed; lines that are no frames are ignored.
 fn read_events(pipe: File, sender: &SyncSender<Event>) {
     let mut pipe = BufReader::new(pipe);
     while let Ok(Some(line)) = wire::read_line(&mut pipe) {

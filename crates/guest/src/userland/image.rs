@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes a disk image of a folder, in which files have the right owners.
+//! Makes a disk image from a folder, and gives its files the right owners.
 //!
 //! mke2fs copies a folder with its owners, but the unpacked files belong to the user who unpacked
-//! them, and only root could change that. So debugfs sets the owners afterwards inside the image,
-//! for which no privileges are needed.
+//! them, and only root could change that. So debugfs sets the owners inside the finished image,
+//! which needs no privileges.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,8 +23,8 @@ const PACKAGE: &str = "e2fsprogs";
 /// Makes a disk image of the folder `root`.
 pub(super) fn make(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let mut command = Command::new(program::find_for_root("mke2fs", PACKAGE)?);
-    // With lazy initialization the kernel would initialize the tables in the background at every
-    // boot.
+    // With lazy initialization the kernel would initialize the inode tables in the background at
+    // every boot.
     command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-N", INODES, "-L", "root"]);
     command.args(["-E", "root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0", "-d"]);
     program::output("mke2fs", command.arg(root).arg(disk).arg(SIZE))?;
@@ -42,8 +42,8 @@ fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     check(disk)
 }
 
-/// Checks the file system of the image and the owner of a folder in it, because debugfs exits with
-/// 0 even if its commands failed.
+/// Checks the file system of the image, and the owner of one folder in it, because debugfs exits
+/// with 0 even if its commands failed.
 fn check(disk: &Path) -> Result<(), Error> {
     let mut command = Command::new(program::find_for_root("e2fsck", PACKAGE)?);
     program::output("e2fsck", command.arg("-fn").arg(disk))?;

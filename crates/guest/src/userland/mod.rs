@@ -2,9 +2,9 @@
 //! Makes a disk with a small systemd system of a Debian suite: redis-server, zram-generator, udev,
 //! procps.
 //!
-//! The suite determines the packages: those it marks as essential, those named here, and all their
-//! dependencies. They are unpacked, not installed; tree.rs does what their maintainer scripts would
-//! have done.
+//! The suite determines the packages: those that it marks as essential, those named here, and all
+//! their dependencies. They are unpacked, not installed; tree.rs does the necessary part of the
+//! work of their maintainer scripts.
 //!
 //! A guest runs on a copy-on-write view of the disk: its changes go to the run's folder. The
 //! alternative, a tmpfs as overlay on a read-only disk, would keep every written page in the
@@ -32,7 +32,7 @@ use crate::item::Item;
 use crate::program;
 
 /// Version of the steps that make a disk. Increase it with any change here or in [`tree`] that
-/// changes the disk; disks with another version are made again.
+/// affects the disk, so that disks of an older version are made again.
 pub(crate) const RECIPE: u32 = 3;
 
 /// Packages of the userland. The first is apt's pattern for all essential packages.
@@ -49,21 +49,22 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// Packages that set up swap at every boot. A guest that reboots is used to test settings that
-/// others write to /etc, so it has only those of these packages that the user names.
+/// other programs write to /etc, so it has only those of these packages that the user names.
 pub(crate) const OPTIONAL: &[&str] = &["systemd-zram-generator"];
 
 /// Name of the folder of an entry with a list of files for each optional package.
 pub(crate) const LISTS: &str = "optional";
 
-/// Kernel modules that systemd would load itself; PID 1 loads them before, as the guest has no
-/// other modules.
+/// Kernel modules that systemd would load itself. PID 1 loads them before systemd starts, because
+/// the guest has no folder of modules.
 pub(crate) const MODULES: &[&str] = &["ext4", "autofs4"];
 
 /// Kernel modules for mounting the root disk in a guest that reboots; systemd loads all others from
 /// the disk.
 pub(crate) const ROOT_MODULES: &[&str] = &["ext4"];
 
-/// Additional kernel modules on the disk of a guest that reboots: for disks in files.
+/// Additional kernel modules on the disk of a guest that reboots: they are needed for disks in
+/// files.
 pub(crate) const DISK_MODULES: &[&str] = &["loop"];
 
 /// File name of the root disk in a userland's folder of the cache.
@@ -79,7 +80,7 @@ pub enum Userland {
     Systemd(String),
 }
 
-/// The suite that a userland is made of by default.
+/// The suite of which a userland is made by default.
 const SUITE: &str = "trixie";
 
 impl FromStr for Userland {
@@ -96,7 +97,8 @@ impl FromStr for Userland {
 }
 
 impl Userland {
-    /// Default time limit for the start of a guest, and for the command in it: systemd needs more.
+    /// Default time limit for the start of a guest, and also for its command. A guest with systemd
+    /// gets more time.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         match self {
@@ -105,7 +107,8 @@ impl Userland {
         }
     }
 
-    /// Time limit for the machine to end after the command: systemd first stops its units.
+    /// Time limit for the machine to end after the command. A guest with systemd gets more time,
+    /// because systemd first stops its units.
     pub(crate) fn patience(&self) -> Duration {
         match self {
             Self::Minimal => Duration::from_secs(5),
@@ -122,8 +125,8 @@ impl Userland {
     }
 }
 
-/// Fetches, unpacks and completes the system; the disk is then in `entry`. Returns the version of
-/// systemd, and the packages.
+/// Makes the disk of a userland in the folder `entry`: fetches and unpacks the packages, and
+/// completes the system. Returns the version of systemd, and the packages.
 pub(crate) fn make(
     suite: &str,
     aside: &Path,
@@ -178,8 +181,8 @@ fn release(packages: &[Archive]) -> String {
     found.map_or_else(|| "systemd".to_owned(), |one| one.name.replacen('_', " ", 1))
 }
 
-/// Unpacks a package with tar: `dpkg-deb --extract` would replace a symbolic link to a folder by a
-/// folder.
+/// Unpacks a package with tar, because `dpkg-deb --extract` would replace a symbolic link to a
+/// folder by a folder.
 fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed {
         program: "dpkg-deb".to_owned(),
@@ -193,8 +196,8 @@ fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
         None => Ok(()),
     };
     let ended = deb.wait().map_err(failed)?;
-    // If one of the two fails, so does the other. The error of tar is preferred: it writes, so it
-    // notices a full disk.
+    // If one of the two programs fails, so does the other. The error of tar is preferred: tar
+    // writes the files, so it is tar that notices a full disk.
     let why = match unpacked {
         Ok(()) if ended.success() => return Ok(()),
         Ok(()) => ended.to_string(),

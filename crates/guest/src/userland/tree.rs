@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes a system that boots from unpacked packages: does what the maintainer scripts would have
-//! done, as far as a guest needs it, and removes what a guest does not need.
+//! Makes a bootable system from unpacked packages: does the part of the maintainer scripts' work
+//! that a guest needs, and removes what a guest does not need.
 //!
 //! A guest has no keyboard, no screen and no user who logs in, its hardware is known, and it has no
 //! D-Bus: units that wait for such things are masked.
@@ -13,11 +13,12 @@ use std::path::Path;
 use super::users::Accounts;
 use crate::error::{Error, ErrorContext};
 
-/// Folders that are links into /usr; packages of some suites still contain files for both names.
+/// Paths that must be links into /usr; packages of some suites still contain files below both
+/// paths.
 const MERGED: &[&str] = &["bin", "sbin", "lib", "lib64"];
 
-/// Paths to remove, because a guest does not use them. gconv holds character set conversions that
-/// no program here needs.
+/// Paths to remove, because a guest does not use them. gconv, for example, holds conversions of
+/// character sets that no program of the guest needs.
 const TRIMMED: &[&str] = &[
     "usr/share/doc",
     "usr/share/man",
@@ -76,12 +77,12 @@ pub(super) struct Owned {
     pub(super) group: u32,
 }
 
-/// Configuration of systemd: a guest ends if its systemd crashes, instead of freezing; and stopping
-/// units takes at most 10 s.
+/// Configuration of systemd: if systemd crashes, the guest ends instead of freezing; stopping units
+/// takes at most 10 s.
 const MANAGER: &str = "[Manager]\nCrashReboot=yes\nCrashAction=reboot\nShowStatus=no\n\
     DefaultTimeoutStopSec=10s\n";
 
-/// Prepares the root before anything is unpacked.
+/// Prepares the root folder before packages are unpacked into it.
 pub(super) fn prepare(root: &Path) -> Result<(), Error> {
     for name in MERGED {
         let folder = root.join("usr").join(name);
@@ -91,7 +92,7 @@ pub(super) fn prepare(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Completes the root after everything is unpacked; returns the files not owned by root.
+/// Completes the root folder after all packages are unpacked; returns the files not owned by root.
 pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
     for path in TRIMMED {
         remove(&root.join(path))?;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Writes the accounts that packages declare to `/etc/passwd`, `/etc/group` and their shadow files.
 //!
-//! base-passwd contains the accounts that are the same on all systems; other packages declare
-//! theirs in `sysusers.d`. systemd would create them at every boot of a guest, as each begins with
-//! the same disk, so they are created once, when the disk is made. The first declaration of an
-//! account wins. Passwords are locked.
+//! base-passwd contains the accounts that are the same on all systems; other packages declare their
+//! accounts in `sysusers.d`. systemd would create these at every boot of a guest, because each
+//! guest starts with the same disk; so they are created once, when the disk is made. If several
+//! files declare an account, the first declaration counts. Passwords are locked.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Highest uid for an account without a declared one; the next account gets the next lower number.
+/// Highest uid for accounts that declare none; the next such account gets the next lower number.
 const HIGHEST: u32 = 999;
-/// Lowest uid for an account without a declared one: lower numbers are the fixed ones, the same on
-/// all systems.
+/// Lowest uid for accounts that declare none: lower numbers are fixed, the same on all systems.
 const LOWEST: u32 = 101;
 
 /// Accounts and groups of a system.
@@ -81,7 +80,8 @@ impl Accounts {
             }
             None => self.find_or_add_group(name, requested),
         };
-        // An account without a declared uid gets the gid of the group of its name, if there is one.
+        // An account that declares no uid gets the gid of the group of its name, if that group
+        // exists.
         let number =
             requested.or_else(|| self.group_number(name)).unwrap_or_else(|| self.free_number());
         self.taken.push(number);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is declared, every line has the right number of fields and every name occurs
+        /// Whatever is declared, every line has the right number of fields, and every name occurs
         /// once.
         #[test]
         fn files_stay_files(text in "([ugmr!]{1,2}[ \t][a-z:\"\\-0-9/ ]{0,20}\n|.{0,20}\n){0,12}") {

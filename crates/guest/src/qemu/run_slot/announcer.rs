@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes a line for the user about what a run waits for, once the wait has lasted for a while and
-//! when the reason changes.
+//! Writes a line for the user about what a run waits for: once the wait has lasted for a while, and
+//! again when the reason changes.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use super::load::Running;
 use super::note::{RunNote, cpus};
 use super::queue::Place;
 
-/// Number of checks before the first line: a short wait for a guest that is about to end is not
-/// announced.
+/// Number of checks before the first line, so that a short wait for a guest that is about to end is
+/// not announced.
 const FIRST: u64 = 20;
 /// Minimum number of checks between two lines, as a long queue may change often.
 const GAP: u64 = 100;
@@ -24,8 +24,8 @@ const NAMED: usize = 4;
 pub(super) enum Reason {
     /// Other runs are first in the queue.
     Ahead(Place),
-    /// The run is first in the queue and this resource is missing; the number is that of runs
-    /// behind it.
+    /// The run is first in the queue, and this resource is missing. The number is that of the runs
+    /// behind it in the queue.
     Short(Shortage, usize),
 }
 
@@ -36,8 +36,8 @@ pub(super) struct Announcer {
     announced: Option<(u64, Subject)>,
 }
 
-/// What a wait is about: a change in this is announced again; a change in the CPU load or in the
-/// runs behind is not.
+/// The part of an announcement that causes a new line when it changes. Changes of the CPU load, or
+/// of the runs behind in the queue, cause none.
 #[derive(Debug, Clone, PartialEq)]
 struct Subject {
     ahead: usize,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Decides from the running guests and their CPU load whether one more guest may start, or what is
-//! missing.
+//! Decides from the running guests and their CPU load whether one more guest may start; if not,
+//! says which resource is missing.
 //!
-//! Memory counts in full, because a guest may still touch pages that it has not touched yet. CPUs
-//! count by recent use, so a sleeping guest holds up nobody: see [`super::load`].
+//! Memory counts in full, because a guest may later touch pages that it has not touched yet. CPUs
+//! count by their recent use, so that a sleeping guest does not delay other guests: see
+//! [`super::load`].
 
 use std::fmt;
 
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::load::Load;
 use super::note::{RunNote, cpus};
 
-/// Number of CPUs that sleeping guests may use together without counting: for their timers, and
-/// QEMU's own threads.
+/// Number of CPUs that all guests together may use for timers and for QEMU's own threads without
+/// being counted as busy.
 const IDLE: f64 = 0.25;
 
 /// Limits for all guests of one user together.
@@ -33,8 +34,8 @@ pub(super) enum Shortage {
     Cpus { busy: f64, all: u32 },
     /// Memory is short: what the running guests requested, and the limit for all.
     Memory { taken: u64, all: u64 },
-    /// Memory of the machine is short: what is available, minus what the running guests may still
-    /// touch.
+    /// Memory of the machine is short: the available memory, minus the memory that the running
+    /// guests have not touched yet.
     Available(u64),
 }
 
@@ -60,7 +61,7 @@ impl Budget {
             return None;
         }
         let taken = running.iter().fold(0, |sum: u64, one| sum.saturating_add(one.memory));
-        // a guest with more CPUs than the budget needs all of them
+        // a guest with more CPUs than the budget waits until all CPUs are free
         let needed = f64::from(requested.cpus.min(self.cpus));
         if taken.saturating_add(requested.memory) > self.memory {
             Some(Shortage::Memory { taken, all: self.memory })

@@ -2,8 +2,8 @@
 //! Removes the folders and queue tickets of runs that were killed.
 //!
 //! A QEMU ends with its runner (see program.rs). If one is left anyway, it is found by the folder
-//! in its command line. The folder is renamed before searching for QEMUs, and removed afterwards: a
-//! QEMU that starts in between does not find its kernel.
+//! in its command line. The run's folder is renamed first, then QEMUs are searched for, then the
+//! folder is removed: a QEMU that starts during the search does not find its kernel.
 
 use std::fs;
 use std::sync::atomic::AtomicBool;
@@ -25,11 +25,12 @@ pub fn remove_leftovers(cache: &Cache, stop: &AtomicBool) -> Result<Vec<String>,
     clean_admitted(cache)
 }
 
-/// Like [`clean`], for a caller that holds the admission lock.
+/// Like [`remove_leftovers`], for a caller that already holds the admission lock.
 pub(super) fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
     let mut lines = cache.clean_unfinished()?;
     let arrivals = Lock::try_take(&places::arrivals(cache), Kind::Alone)?;
-    // if another run takes its ticket now, the next cleaning removes what is left
+    // the lock is not free if another run takes its ticket now; the next call then removes the
+    // tickets
     if let Some(_arrivals) = arrivals {
         queue::clean(&places::queue(cache))?;
     }

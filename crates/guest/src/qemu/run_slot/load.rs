@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures how many CPUs the running guests kept busy recently, and how much memory is left.
 //!
-//! A guest counts with all its virtual CPUs until it has been measured: while it is prepared or
-//! boots, between two boots, and if its QEMU is not visible because it is in another PID namespace
-//! or `/proc` hides it.
+//! A guest counts with all its virtual CPUs until its CPU use has been measured: while it is
+//! prepared or boots, between two boots, and if its QEMU is not visible because it is in another
+//! PID namespace or `/proc` hides it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,8 +15,8 @@ use rustix::process::Pid;
 use super::note::RunNote;
 use crate::qemu::process;
 
-/// Age of a guest up to which it counts as booting: its CPU use so far does not predict what it
-/// will need.
+/// Until it has this age a guest counts as booting: its CPU use so far does not predict its later
+/// use.
 const BOOT: Duration = Duration::from_secs(10);
 /// Minimum time between two readings that are compared, so that the timers of a sleeping guest
 /// average out.
@@ -24,7 +24,7 @@ const WINDOW: Duration = Duration::from_secs(2);
 /// Minimum time between two searches of all processes for QEMUs.
 const SEARCH: Duration = Duration::from_millis(500);
 
-/// A run that has its folder, and therefore counts.
+/// A run that has its folder, and therefore counts for the limits.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) folder: PathBuf,
@@ -71,7 +71,7 @@ impl LoadMeter {
         Load { busy, memory_left: available().map(|all| all.saturating_sub(untouched)) }
     }
 
-    /// Forgets QEMU processes that have ended, and searches for those of unknown runs.
+    /// Drops QEMU processes that have ended, and searches for those of runs without a known QEMU.
     fn find(&mut self, running: &[Running]) {
         self.qemus.retain(|_, qemu| process::start_ticks(qemu.pid) == Some(qemu.start_ticks));
         let unknown = running.iter().map(|run| &run.folder);
@@ -90,7 +90,7 @@ impl LoadMeter {
 }
 
 impl Qemu {
-    /// Number of CPUs that this QEMU used or waited for; `None` until that has been measured.
+    /// Number of CPUs that this QEMU used or waited for; `None` until that was measured.
     fn cpus(&mut self, now: Instant) -> Option<f64> {
         let rate = self.rate.add(now, process::cpu_demand(self.pid)?);
         process::age(self.start_ticks).filter(|age| *age >= BOOT)?;
@@ -144,7 +144,7 @@ mod tests {
         // an interval that is shorter than a window
         assert_eq!(add(3_000, 2_500), Some(1.0));
         assert_eq!(add(4_000, 3_500), Some(0.5));
-        // a thread that ends takes its CPU time out of the sum, which so decreases
+        // when a thread ends, its CPU time is missing from the sum, which decreases
         assert_eq!(add(6_000, 1_000), Some(0.0));
     }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The folder of a run, which is also its slot among the guests that run at the same time.
 //!
-//! Each run has a folder with a lock that its runner holds, and a note of who runs what with how
-//! much memory. The kernel releases the lock when the runner dies, so a folder without a lock
-//! holder was left by a killed runner; the next run removes it and prints a message
+//! Each run has a folder with a lock that its runner holds, and a note that says who runs what with
+//! how much memory. The kernel releases the lock when the runner dies, so a folder whose lock is
+//! free was left by a killed runner; the next run removes the folder and prints a message
 //! ([`leftovers`]).
 //!
-//! Runs start in order of arrival ([`queue`]), whatever they need; otherwise small runs could
-//! overtake a large one for ever. A run takes its ticket before it waits for anything else. The first in the queue starts when there is enough memory and
-//! CPUs are free ([`budget`], [`load`]); one guest may always run. If the first run in the queue is
-//! stopped by SIGSTOP, it keeps its place and the others wait for it; [`announcer`] names it. A run
-//! with `now` does not wait, but counts like any other.
+//! Runs start in order of arrival ([`queue`]), whatever resources they need; otherwise small runs
+//! could overtake a large one for ever. A run takes its ticket before it waits for anything else.
+//! The first run in the queue starts when there is enough memory and CPUs are free ([`budget`],
+//! [`load`]); a run also starts if no other guest runs. If the first run in the queue is stopped by
+//! SIGSTOP, it keeps its place and the others wait for it; [`announcer`] names it. A run with `now`
+//! does not wait, but counts for the limits of the others.
 
 mod announcer;
 mod budget;
@@ -80,7 +81,8 @@ struct Wait<'a> {
 }
 
 impl RunSlot {
-    /// Waits in the queue and until the resources are free, unless the user stops the program.
+    /// Waits in the queue until it is this run's turn and the resources are free, or until the user
+    /// stops the program.
     pub(super) fn take(
         cache: &Cache,
         request: SlotRequest<'_>,
@@ -113,8 +115,8 @@ impl RunSlot {
             let is_first = place.ahead.is_empty();
             let admission = is_first.then(|| wait.admission(cache)).transpose()?;
             let running = places::running(cache)?;
-            // the load is measured even if other runs are first, so that there are readings to
-            // compare when the turn of this run comes
+            // the load is measured even while other runs are first, so that earlier readings exist
+            // when the turn of this run comes
             let load = (wait.measure)(&running);
             let reason = if admission.is_some() {
                 let notes: Vec<&RunNote> = running.iter().map(|run| &run.note).collect();
@@ -184,11 +186,11 @@ mod tests {
     use super::*;
     use crate::qemu::process;
 
-    /// Time limit for a step of these tests, much longer than any step takes; a test that waits
-    /// this long fails.
+    /// Time limit for a step of these tests, much longer than any step takes; a step that exceeds
+    /// it fails the test.
     const PATIENCE: Duration = Duration::from_secs(60);
     const BUDGET: Budget = Budget { cpus: 2, memory: 1 << 40 };
-    /// Memory size of a guest of which no two fit.
+    /// Memory size of a guest: two guests of this size exceed the limit.
     const MOST: Bytes = Bytes::new((1 << 39) + 1);
     const LITTLE: Bytes = Bytes::new(1 << 20);
 
@@ -210,7 +212,8 @@ mod tests {
         RunSlot::take_in_turn(cache, request("at once", 1, LITTLE), &mut wait).unwrap()
     }
 
-    /// Runs that start one after the other: each when the one before has printed what it waits for.
+    /// Runs that start one after the other: each starts when the previous one has printed what it
+    /// waits for.
     struct Runs<'env> {
         cache: &'env Cache,
         measure: &'env (dyn Fn(&[Running]) -> Load + Sync),
@@ -236,7 +239,7 @@ mod tests {
             let (cache, measure, started) = (self.cache, self.measure, self.started.clone());
             scope.spawn(move || {
                 let mut tell = |line: &str| {
-                    // the receiver may have ended already
+                    // an error means that the receiver has ended already
                     let _ = say.send(line.to_owned());
                 };
                 let mut measure = |running: &[Running]| measure(running);
@@ -295,7 +298,8 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path().join("queue")).unwrap().count(), 0);
     }
 
-    /// Five runs of which no two fit at the same time: each starts when the previous one has ended.
+    /// Five runs, of which no two fit at the same time: each starts when the previous one has
+    /// ended.
     #[test]
     fn runs_start_in_the_order_in_which_they_came() {
         let folder = tempfile::tempdir().unwrap();
@@ -323,8 +327,8 @@ mod tests {
         });
     }
 
-    /// A run with two CPUs waits for one with one CPU; a later one with one CPU would fit, but must
-    /// not overtake.
+    /// A run that needs two CPUs waits for one that uses one CPU; a later run with one CPU would
+    /// fit, but must not overtake the waiting run.
     #[test]
     fn who_waits_is_not_overtaken() {
         let folder = tempfile::tempdir().unwrap();
@@ -345,7 +349,8 @@ mod tests {
         });
     }
 
-    /// Of three waiting runs the first is stopped and the second was killed, so the third starts.
+    /// Of three waiting runs, the first stops waiting and the second was killed, so the third
+    /// starts.
     #[test]
     fn who_goes_leaves_its_place_to_the_next() {
         let folder = tempfile::tempdir().unwrap();
@@ -413,7 +418,7 @@ mod tests {
             let lines = runs.come(scope, "now", now, &stop);
             let (name, slot) = runs.next_slot();
             assert!(name == "now" && slot.folder.is_dir() && lines.recv().is_err());
-            // the run counts for the waiting runs
+            // the run counts for the limits of waiting runs
             assert_eq!(places::running(&cache).unwrap().len(), 2);
             drop(first);
             assert!(runs.results.recv_timeout(Duration::from_millis(50)).is_err());
@@ -446,7 +451,7 @@ mod tests {
         let log = left.join("kernel.log").into_os_string();
         let sleeper = |word: &std::ffi::OsStr| {
             let mut sleeper = std::process::Command::new("sh");
-            // the process ends with its input, so that nothing of it outlives the test
+            // the process ends when its input ends, so that it does not outlive the test
             sleeper.args(["-c", "read line"]).arg(word);
             let sleeper = sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap();
             // the arguments appear in /proc shortly after the process was spawned

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The note that a run publishes to others that use the same cache: in its folder while it runs, in
-//! its ticket while it waits.
+//! The note by which a run tells other runs that use the same cache what it needs. The note is in
+//! the run's folder while it runs, and in its ticket while it waits.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::printable_line;
 
-/// Memory of QEMU beyond that of the guest, in bytes: its own, and translated code.
+/// Memory that QEMU takes in addition to the guest's, in bytes: its own data, and translated code.
 const OVERHEAD: u64 = 128 << 20;
 /// Maximum number of characters of the label that are shown to others.
 const LONGEST_LABEL: usize = 60;
@@ -32,7 +32,7 @@ pub(super) struct RunNote {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Runner {
     pid: u32,
-    /// Target of the link `/proc/self/ns/pid`: the pid is meaningful only in the same namespace.
+    /// Target of the link `/proc/self/ns/pid`: the pid is only valid in this namespace.
     pid_namespace: String,
     /// Start of the run or of its wait, in seconds since 1970.
     since: u64,
@@ -65,8 +65,8 @@ impl RunNote {
         Self { run, ..self.clone() }
     }
 
-    /// Text of the note for other users: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0
-    /// MiB, 1 CPU`.
+    /// Text of the note for other users, such as `pid 4711 since 23:14:05 (3 min): trixie: sh -c …,
+    /// 512.0 MiB, 1 CPU`.
     pub(super) fn describe(&self) -> String {
         let memory = Bytes::new(self.memory.saturating_sub(OVERHEAD));
         let size = format!("{memory}, {}", cpus(self.cpus));

@@ -26,9 +26,9 @@ pub(super) fn admission(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.admission")
 }
 
-/// Path of the lock to hold while making or removing a ticket. It is held only for that moment,
-/// unlike the admission lock: runs that wait for a lock get it in an order that chance decides, so
-/// whoever comes must not have to wait before it has its number.
+/// Path of the lock to hold while making or removing a ticket. It is separate from the admission
+/// lock, because runs that wait for a lock get it in random order: if new runs had to wait for the
+/// admission lock before they get a ticket, the tickets would not be in order of arrival.
 pub(super) fn arrivals(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.arrivals")
 }

@@ -2,10 +2,10 @@
 //! The order of waiting runs: a numbered ticket for each, in the cache's folder `queue`.
 //!
 //! A ticket is a file that its run keeps locked. The kernel releases the lock when the process
-//! ends, so a ticket without a lock belongs to a killed run, and the next run in the queue removes
-//! it. Numbers are given under the lock of arrivals, each higher than all existing ones. So nobody
-//! can get a number below that of a waiting run, and a ticket that was just made is never mistaken
-//! for a killed run's.
+//! ends, so a ticket whose lock is free belongs to a killed run, and the next run in the queue
+//! removes it. Numbers are assigned under the lock of arrivals, each higher than all existing ones.
+//! So no run gets a number below that of a waiting run, and a new ticket that is not locked yet is
+//! never mistaken for that of a killed run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl Ticket {
         Ok(Self { queue: queue.to_owned(), number, _lock: lock })
     }
 
-    /// The place of this ticket; removes tickets of killed runs that are before it.
+    /// The place of this ticket. Tickets of killed runs before it are removed.
     pub(super) fn place(&self) -> Result<Place, Error> {
         let (mut ahead, mut behind) = (Vec::new(), 0);
         for number in numbers(&self.queue)? {
@@ -65,13 +65,13 @@ impl Ticket {
     }
 }
 
-/// Removes the tickets of killed runs. The caller holds the lock of arrivals, so that no ticket is
-/// between being made and being locked.
+/// Removes the tickets of killed runs. The caller holds the lock of arrivals, so that no other run
+/// has just made a ticket that it has not locked yet.
 pub(super) fn clean(queue: &Path) -> Result<(), Error> {
     numbers(queue)?.into_iter().try_for_each(|number| is_waiting(queue, number).map(|_| ()))
 }
 
-/// Whether the run of a ticket lives; if not, the ticket is removed.
+/// Whether the run of a ticket is alive; otherwise the ticket is removed.
 fn is_waiting(queue: &Path, number: u64) -> Result<bool, Error> {
     let path = path(queue, number);
     Ok(match Lock::probe(&path)? {
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(numbers(folder.path()).unwrap(), Vec::<u64>::new());
     }
 
-    /// A ticket of a killed run: the file is left, without a lock.
+    /// A ticket of a killed run: the file exists, but nobody holds its lock.
     #[test]
     fn a_ticket_of_a_killed_run_is_removed() {
         let folder = tempfile::tempdir().unwrap();
