@@ -3,10 +3,10 @@
 //!
 //! Two buffers, one in small pages and one in huge pages, are read alternately by chasing pointers
 //! in a random order of cache lines. Each step depends on the one before, so the difference between
-//! the two is what huge pages save for memory that is used in this way. It is an example, not a
-//! bound: a small working set gains nothing, a program that does more than access memory gains
-//! less, and loops over few bytes of each page gained more when that was tried
-//! (docs/measured/thp.md). Counting page walks directly would need a PMU, which many virtual
+//! the two is what huge pages save for memory that is accessed in this way. The result is an
+//! example, not a bound. A program with a small working set gains nothing, and a program that does
+//! more than access memory gains less. Loops that read only a few bytes of each page gained more in
+//! a test (docs/measured/thp.md). Counting page walks directly would need a PMU, which many virtual
 //! machines do not have. Pages of the hugetlb pools are measured in the same rounds.
 
 use std::hint::black_box;
@@ -50,9 +50,9 @@ pub struct SmallPages {
     pub ratio: [f64; 3],
 }
 
-/// Measures random accesses to small and huge pages. `collapse` collapses our memory into huge
-/// pages and returns the share of [`SIZE`] that is huge; `progress` receives the step and the
-/// number of steps.
+/// Measures random accesses to small and huge pages. `collapse` collapses memory of this process
+/// into huge pages and returns the share of [`SIZE`] that is huge; `progress` receives the step and
+/// the number of steps.
 ///
 /// # Errors
 /// If `collapse` fails, or if transparent huge pages cannot be disabled for this process.
@@ -61,8 +61,8 @@ pub fn measure<E: From<Errno>>(
     collapse: &mut dyn FnMut() -> Result<f64, E>,
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<ChaseResult, E> {
-    // the huge buffer is allocated and collapsed first, while there is no other memory that could
-    // be collapsed
+    // the huge buffer is allocated and collapsed first, while this process has no other memory that
+    // `collapse` could collapse
     let huge = random_ring(1);
     progress(1, ROUNDS + 2);
     let coverage = collapse()?;
@@ -99,8 +99,8 @@ impl SmallPages {
     }
 }
 
-/// Builds a ring: each slot holds the index of the next one, in random order (Sattolo's algorithm).
-/// One slot of each cache line is used.
+/// Builds a ring: each slot holds the index of the next slot, in random order (Sattolo's
+/// algorithm). One slot of each cache line is used.
 fn random_ring(seed: u64) -> Vec<u64> {
     let lines = SIZE / LINE;
     let mut order: Vec<u32> = (0..lines).map(|line| u32::try_from(line).unwrap_or(0)).collect();

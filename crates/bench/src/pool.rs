@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory from hugetlb pools, for comparison: it is in huge pages from the start and stays so, and
-//! nobody else can use the memory of a pool.
+//! Memory from hugetlb pools, for comparison: it is in huge pages from the start and remains so,
+//! and no other process can use the memory of a pool.
 
 use std::io;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes pages, from a compression ratio and a seed, that compress like a user's memory and contain
-//! none of it.
+//! Makes pages, from a compression ratio and a seed, that compress like a user's memory but contain
+//! none of its data.
 //!
 //! The blocks of a deleted file stay readable on the disk, so pages of other programs are never
-//! written to a file system: pages made here are written instead. A disk takes the same time for
+//! written to a file system; pages made here are written instead. A disk takes the same time for
 //! any contents; a file system or drive that compresses sees the same ratio. Each page begins with
 //! noise and ends with zeros. The same seed makes the same pages.
 
@@ -21,7 +21,7 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Makes a generator. Its pages consist of noise only if the ratio is not known.
+    /// Makes a generator. If the ratio is not known, its pages consist of noise only.
     #[must_use]
     pub fn new(original_per_compressed: Option<f64>, seed: u64) -> Self {
         let known = original_per_compressed.filter(|ratio| *ratio >= 1.0);

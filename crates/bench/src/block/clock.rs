@@ -2,10 +2,10 @@
 //! The clocks with which requests are timed.
 //!
 //! CLOCK_MONOTONIC is read without a system call (vDSO). The CPU time of a thread is exact
-//! (CLOCK_THREAD_CPUTIME_ID is the scheduler's sum), but its division between kernel and user is
-//! not: with CONFIG_TICK_CPU_ACCOUNTING, which distributions use, getrusage divides it by samples
-//! at timer ticks, and a slice of 50 ms has about a dozen of these. So kernel time is computed from
-//! the share of the time that was spent inside requests; see [`super::slice`].
+//! (CLOCK_THREAD_CPUTIME_ID is the scheduler's sum), but the division of that time into kernel and
+//! user time is not: with CONFIG_TICK_CPU_ACCOUNTING, which distributions use, getrusage divides it
+//! by samples at timer ticks, and a slice of 50 ms has about a dozen of these. So kernel time is
+//! computed from the share of the time that was spent inside requests; see [`super::slice`].
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -29,8 +29,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Time that a reading of the clock takes, in nanoseconds, from two consecutive readings: every
-/// request appears longer by this.
+/// Time that one reading of the clock takes, in nanoseconds: the measured time of every request is
+/// longer by this amount. It is computed from consecutive readings.
 pub(super) fn reading_takes() -> f64 {
     const READINGS: u32 = 1000;
     let batch = || {
@@ -42,8 +42,8 @@ pub(super) fn reading_takes() -> f64 {
     (0..9).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 
-/// Resolution of the clock in nanoseconds, from its smallest observed step. A machine without a
-/// time stamp counter may have no more than its timer's ticks.
+/// Resolution of the clock in nanoseconds: the smallest step that was observed. On a machine
+/// without a time stamp counter the clock may advance only with timer ticks.
 pub(super) fn step() -> Option<f64> {
     const LONGEST: u32 = 10_000_000;
     let mut last = now();

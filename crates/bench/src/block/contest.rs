@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measures the cost of every shape of requests of each contestant, round by round, as a plan says.
+//! Measures the cost of the requests of each contestant, in every shape, round by round, as a plan
+//! says.
 //!
-//! Each cell (a contestant in one shape) gets a slice of every round, in a different order each
-//! time, so that disturbances affect all cells equally. The first round is a warm-up. If a
-//! contestant fails, its cell is left out from then on, with the reason; the others continue.
+//! Each cell (a contestant with one shape of requests) gets a slice of every round, in a different
+//! order each time, so that disturbances affect all cells equally. The first round is a warm-up. If
+//! a contestant fails, its cell is left out from then on, and the reason is kept; the other cells
+//! continue.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -45,8 +47,8 @@ pub struct ContestResults {
     pub stopped: bool,
 }
 
-/// Measures all contestants. `calm` is the index (counted along the shapes of each contestant) of
-/// the cell whose spread is reported as a measure of how steady the machine was.
+/// Measures all contestants. `calm` is the index of the cell whose spread shows how steady the
+/// machine was; the index counts along the shapes of each contestant.
 pub fn measure(
     contestants: &[Contestant<'_>],
     plan: &Plan,
@@ -337,7 +339,7 @@ mod tests {
                 sorted.sort_unstable();
                 prop_assert_eq!(&sorted, &naive);
             }
-            // the chance that 8 orders of at least 8 cells are all equal is 1 in 10^32
+            // the chance that 8 orders of at least 8 cells are all equal by accident is 1 in 10^32
             prop_assert!(naive.len() < 8 || orders.iter().any(|one| *one != orders[0]));
         }
     }

@@ -12,10 +12,10 @@ pub struct Contestant<'a> {
     pub label: String,
     /// The store that receives the requests.
     pub store: Box<dyn Store + 'a>,
-    /// The contents of the store, which writes put back unchanged. They are repeated if the span is
-    /// longer. `None`: the store is only read.
+    /// The contents of the store; writes write them back unchanged. If the span is longer, the
+    /// contents are repeated. `None`: the store is only read.
     pub pages: Option<&'a Pages>,
-    /// Size of the part of the store that requests access: all are below this offset.
+    /// Size in bytes of the first part of the store: requests stay within that part.
     pub span: Bytes,
     /// The shapes of requests to measure.
     pub shapes: Vec<Shape>,

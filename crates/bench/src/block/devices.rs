@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Borrows, fills, measures and returns a device for each candidate, together with the references:
-//! the result is a [`Bench`].
+//! Benchmarks zram devices: borrows a device for each candidate algorithm, fills it, measures all
+//! devices together with the references, and returns the devices. The result is a [`Bench`].
 
 use std::cell::OnceCell;
 use std::io;
@@ -25,7 +25,7 @@ use super::store::{Device, Store};
 use super::zram::{fill, read_filled};
 use crate::stand_in::StandIn;
 
-/// Measures zram devices of `lender`, all filled with `pages`, and returns them.
+/// Measures zram devices that `lender` provides, all filled with `pages`, and returns the devices.
 ///
 /// If no candidate gets a device, nothing is measured; the reasons are in [`Bench::failures`].
 ///
@@ -142,8 +142,8 @@ impl<'a> Field<'a> {
         self.contestants.iter().take(before).map(|one| one.shapes.len()).sum()
     }
 
-    /// Adds the references to the contestants. The real contents stay in memory and on zram: a file
-    /// on a disk gets stand-in pages.
+    /// Adds the references to the contestants. The real pages are only stored in memory and on
+    /// zram; a file on a disk gets stand-in pages.
     fn add_references(
         &mut self,
         noise: &'a Pages,
@@ -193,7 +193,8 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    /// Stand-in pages for a reference, which compress like the pages did with the first algorithm.
+    /// Stand-in pages for a reference; their compression ratio is that of the real pages with the
+    /// first algorithm.
     fn stand_in(&self) -> Pages {
         let ratio = self.entrants.iter().find_map(|entrant| match entrant {
             Entrant::Algorithm { filled, .. } => filled.original_per_compressed,
@@ -253,8 +254,8 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    /// Adds a reference to the contestants: it is read, and also written if it has contents to
-    /// write.
+    /// Adds a reference to the contestants. It is measured for reading; if it has contents, also
+    /// for writing.
     fn add_reference(
         &mut self,
         label: ReferenceLabel,
@@ -272,13 +273,13 @@ impl<'a> Field<'a> {
         self.contestants.push(Contestant { label, store, pages, span, shapes });
     }
 
-    /// Reports progress before the first slice, when only the budget is known.
+    /// Reports progress before the first slice, when only the time budget is known.
     fn report(&self, watch: &mut Watch<'_>, what: String) {
         (watch.progress)(&Progress { done: 0, total: 0, left: self.spec.budget, what });
     }
 
-    /// Returns the borrowed devices. All are closed first, because an open zram device cannot be
-    /// reset.
+    /// Returns the borrowed devices to the lender. All are closed first, because an open zram
+    /// device cannot be reset.
     fn give_back(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
         self.contestants.clear();
         for loan in self.loans {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reasons for which a benchmark at the block layer cannot measure anything.
 
-/// Why a whole run measured nothing. If a single contestant cannot be measured, that is not an
-/// error but a [`Refusal`](pagewise_model::Refusal) or the end of a [`Cell`](super::Cell).
+/// Why a whole run measured nothing. If only one contestant cannot be measured, that is not an
+/// error: the reason is a [`Refusal`](pagewise_model::Refusal), or in
+/// [`Cell::ended`](super::Cell::ended).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file of pages cannot be read.

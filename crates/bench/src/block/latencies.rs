@@ -10,7 +10,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 pub(super) type Latencies = Histogram<u64>;
 
 pub(super) fn latencies() -> Latencies {
-    // the arguments are constants that are valid
+    // the arguments are constants within the limits of the histogram
     Histogram::new_with_bounds(1, LONGEST_NS, 2).unwrap_or_else(|_| unreachable!("valid bounds"))
 }
 

@@ -7,13 +7,13 @@
 //! that codecs in user space can be measured in the same way if there is no zram.
 //!
 //! Requests are `pread` and `pwrite` of random blocks that hold data, with O_DIRECT, one at a time
-//! per job. io_uring is not used: it hands zram's requests to a worker thread, whose cost would be
-//! measured too. Writes put back the existing contents: if the contents changed, neither the ratio
-//! nor the memory used would be meaningful. The source of the writes is as large as the span, so
-//! that it is not in the CPU's caches, like memory that is swapped out.
+//! per job. io_uring is not used: it passes zram's requests to a worker thread, whose cost would be
+//! measured, too. Writes do not change the contents: otherwise neither the ratio nor the memory
+//! used would be meaningful. The buffer that is written from is as large as the span, so that it
+//! does not fit into the CPU's caches; pages that are swapped out are not in the caches either.
 //!
-//! A block of 32 KiB is not what swap does with `vm.page-cluster` 3; see the page fault benchmark
-//! (`faults`) for that.
+//! Requests of 32 KiB do not show the cost of swap with `vm.page-cluster` 3; the page fault
+//! benchmark (`faults`) does.
 //!
 //! ```text
 //! let mut pages = Pages::with_room(65_536);            // or Pages::read(&mut file, 65_536)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures other activity of the machine during a measurement, as [`Noise`].
 //!
-//! `/proc/stat` counts the time of all CPUs in timer ticks, while our own CPU time is exact: over
-//! less than some seconds the difference means little.
+//! `/proc/stat` counts the time of all CPUs in timer ticks, while the CPU time of this process is
+//! exact. So over less than some seconds, the difference between the two is not accurate.
 
 use pagewise_model::{Name, Noise};
 use pagewise_observe::{HostGauges, HostRoot, ProcessorTicks};
@@ -25,8 +25,8 @@ impl Baseline {
         Self { ticks, wall_ns: clock::now(), cpu_ns: clock::process_cpu() }
     }
 
-    /// The noise since this baseline was taken. The rounds of the `calm` cell would be equal on an
-    /// idle machine.
+    /// The noise since this baseline was taken. On an idle machine, all rounds of the `calm` cell
+    /// would have equal results.
     pub(super) fn until_now(&self, calm: Option<(String, &[Round])>) -> Noise {
         let now = Self::now();
         let seconds = (now.wall_ns - self.wall_ns) as f64 / 1e9;
@@ -55,7 +55,7 @@ fn shares(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f
     Some((others.clamp(0.0, 1.0), stolen / all))
 }
 
-/// Spread of the medians of some rounds: the largest relative to the smallest, minus 1.
+/// Spread of the medians of some rounds: the largest divided by the smallest, minus 1.
 fn spread(rounds: &[Round]) -> Option<f64> {
     let p50 = rounds.iter().map(|round| round.p50_ns);
     let (least, largest) = p50

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Results of the block path: every round, and rows of figures computed from them.
+//! Results of the benchmark at the block layer: every round, and rows of figures computed from the
+//! rounds.
 
 use pagewise_model::{BenchRow, Bytes, Compressor, Name, Noise, Reference, Refusal};
 

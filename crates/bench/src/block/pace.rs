@@ -2,8 +2,9 @@
 //! Divides a time budget into slices for each round, and reports the progress.
 //!
 //! A slice takes longer than its nominal time: threads start and end, and on a busy machine they
-//! wait for a CPU. So each round checks the remaining time and the overhead of the slices of the
-//! round before. All slices of a round are equally long.
+//! wait for a CPU. So each round computes the length of its slices anew, from the remaining time
+//! and from how much longer the slices of the previous round took. All slices of a round are
+//! equally long.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::plan::Plan;
 
 /// Minimum length of a slice; a shorter one would mostly measure the start of its threads.
 pub(super) const SHORTEST: Duration = Duration::from_millis(4);
-/// Factor by which slices of the warm-up round are shorter.
+/// Slices of the warm-up round are shorter by this factor.
 const WARMING: u32 = 4;
 
 /// Progress of a run of the block benchmark.
@@ -74,8 +75,8 @@ impl Pace {
         Instant::now() >= self.deadline
     }
 
-    /// Counts a slice as done; if its cell `ended`, also the later slices that the cell will not
-    /// need.
+    /// Counts a slice as done. If its cell `ended`, the later slices that the cell would have had
+    /// count as done, too.
     pub(super) fn step(&mut self, ended: bool) {
         self.taken += 1;
         self.done += if ended { self.rounds_left + 1 } else { 1 };
@@ -84,7 +85,8 @@ impl Pace {
     pub(super) fn progress(&self, what: &str) -> Progress {
         let Self { done, total, .. } = *self;
         let planned = self.deadline.saturating_duration_since(Instant::now());
-        // on a busy machine the overhead does not fit into the plan
+        // on a busy machine, slices of the minimum length and their overhead can take longer than
+        // the plan
         let left = planned.max((SHORTEST + self.overhead) * total.saturating_sub(done));
         Progress { done, total, left, what: what.to_owned() }
     }
@@ -113,8 +115,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever the overhead of a slice, the last one ends with the budget, unless slices have
-        /// the minimum length.
+        /// Whatever the overhead of a slice, the last slice ends when the budget ends, unless
+        /// slices already have the minimum length.
         #[test]
         fn slices_and_what_they_take_beside_fill_the_budget(
             milliseconds in 0u64..300_000,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pages that the caller has read, as an image in memory that can be written with direct I/O.
 //!
-//! Direct I/O needs addresses that are multiples of the block size. An image may stand for a larger
-//! span by being repeated.
+//! Direct I/O needs addresses that are multiples of the block size. If a span is longer than the
+//! image, the image is repeated.
 
 use std::io::Read;
 
@@ -10,8 +10,8 @@ use pagewise_model::Bytes;
 
 use super::error::Error;
 
-/// A page-aligned buffer, which is enough for every device. The contents may be private data of
-/// users, so they are excluded from core dumps.
+/// A page-aligned buffer; that alignment is enough for direct I/O on every device. The contents may
+/// be private data of users, so they are excluded from core dumps.
 pub(super) use pagewise_sandbox::Buffer as Aligned;
 
 /// Complete pages to fill stores with, the same for all contestants.

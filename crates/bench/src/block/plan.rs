@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Plan {
     /// Number of measured rounds, without the warm-up.
     pub rounds: u32,
-    /// Number of rounds that are run even if the time budget is used up; later ones are then left
+    /// Number of rounds that are run even if the time budget is used up; only later rounds are left
     /// out.
     pub fewest: u32,
     /// Time for all rounds and the warm-up. Slices are never shorter than 4 ms, even if that

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! References to compare the algorithms with, each with the layer that its requests reach.
 //!
-//! Reading incompressible data from zram costs the block path and one copy; when it is written, the
-//! algorithm still tries to compress. Reading a hole costs the block path and filling a page with
-//! zeros. A tmpfs file is in memory, behind a file system instead of a block device. A copy of
-//! memory is not a request at all: it shows the speed of memory, and nothing about zram. A disk is
-//! where swap would go otherwise.
+//! The references are:
+//!
+//! - incompressible data on zram: reading costs the block layer and one copy; writing also costs
+//!   the attempt to compress;
+//! - a part of a zram device that was never written: reading costs the block layer and filling a
+//!   page with zeros;
+//! - a file on tmpfs: in memory, behind a file system instead of a block device;
+//! - a copy of memory: no request at all; it shows the speed of memory, and nothing about zram;
+//! - a disk: where swap would be without zram.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,7 +26,8 @@ use crate::stand_in::StandIn;
 
 /// Maximum size of a reference in bytes.
 pub(super) const MOST: u64 = 64 << 20;
-/// Number of bytes of noise, repeated to fill more: zram does not deduplicate pages.
+/// Number of bytes of noise. To fill more, the noise is repeated, which does not matter because
+/// zram does not deduplicate pages.
 const NOISE: usize = 8 << 20;
 /// Maximum number of bytes written to a disk in total.
 const WEAR: u64 = 256 << 20;
@@ -30,12 +35,11 @@ const WEAR: u64 = 256 << 20;
 /// A disk to measure as a reference, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disk {
-    /// A block device, or a file on the disk: only read, at most 64 MiB; what was read is not
-    /// examined.
+    /// A block device, or a file on the disk: only read, at most 64 MiB. The contents are not used.
     Read(PathBuf),
-    /// A folder on the disk: an unnamed file of at most 64 MiB is written there, at most 256 MiB in
-    /// total. The kernel deletes it with this process. It never contains the pages that are
-    /// measured, but stand-in pages that compress like them.
+    /// A folder on the disk: an unnamed file of at most 64 MiB is written there, repeatedly, at
+    /// most 256 MiB in total. The kernel deletes the file when this process ends. The file never
+    /// contains the pages that are measured, but stand-in pages that compress like them.
     Write(PathBuf),
 }
 
@@ -68,14 +72,14 @@ fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// A store in memory: reading copies from the pages.
+/// A store in memory: a read request copies from the pages.
 #[derive(Debug)]
 pub(super) struct Copy<'a>(pub(super) &'a Pages);
 
 impl Store for Copy<'_> {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         into.copy_from_slice(self.0.slice_at(offset, into.len()));
-        // otherwise the compiler could remove the copy, as nothing reads it
+        // otherwise the compiler could remove the copy, because nothing uses it
         std::hint::black_box(into);
         Ok(())
     }
@@ -89,7 +93,7 @@ impl Store for Copy<'_> {
     }
 }
 
-/// A disk that refuses writes once `left` bytes are written.
+/// A disk that refuses further writes once its limit of written bytes is reached.
 #[derive(Debug)]
 pub(super) struct Bounded {
     device: Device,
@@ -121,7 +125,7 @@ impl Store for Bounded {
     }
 }
 
-/// Opens a disk; also returns how many of its bytes are measured.
+/// Opens a disk; also returns how many bytes of it are measured.
 pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
     let (device, size) = match disk {
         Disk::Read(path) => {
@@ -134,7 +138,8 @@ pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
     Ok((Bounded { device, left: Arc::new(AtomicU64::new(WEAR)) }, size))
 }
 
-/// Creates a file without a name: the kernel deletes it when this process ends, in whatever way.
+/// Creates a file without a name, which the kernel deletes when this process ends for whatever
+/// reason.
 fn create_unnamed(folder: &Path) -> io::Result<Device> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = open(folder, flags, Mode::RUSR | Mode::WUSR)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Computes from the available memory how many of the pages all devices can hold at the same time.
 //!
-//! All devices are filled before the first is measured, and their compression ratio is not known
-//! yet, so each is counted as if nothing compressed.
+//! All devices are filled before the first one is measured, and the compression ratio is not known
+//! yet. So each device is counted as if the pages did not compress at all.
 
 use pagewise_model::Bytes;
 use pagewise_observe::{HostRoot, Scope, snapshot};
@@ -13,10 +13,10 @@ use super::error::Error;
 const LEAST: u64 = 2 << 20;
 /// Unit of a shortened span in bytes: the largest block size.
 const BLOCK: u64 = 32 << 10;
-/// Part of the available memory that is left free: one in this many.
+/// The available memory divided by this number is left free.
 const LEFT: u64 = 8;
 
-/// What needs memory in addition to the pages themselves.
+/// What needs memory during the measurement, in multiples of the span.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemoryNeeds {
     /// Number of devices that hold all pages.
@@ -51,7 +51,7 @@ fn fit_to_memory(available: Bytes, requested: Bytes, needs: MemoryNeeds) -> Resu
         return Ok(requested);
     }
     let least = LEAST.min(requested.get());
-    // terminates, since each span is smaller than the one before, down to the minimum
+    // this ends, because each span is smaller than the one before, down to the minimum
     let smaller = std::iter::successors(Some(requested.get()), |span| Some(span / 8 * 7));
     let found = smaller.take_while(|&span| span >= least).find(fits);
     let whole = |span: u64| Bytes::new(span - span % BLOCK);
@@ -72,8 +72,8 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     proptest! {
-        /// A span is refused only if the minimum does not fit, the result always fits, and a
-        /// shortened one is at least 3/4 of the largest that would fit.
+        /// A span is refused only if the minimum does not fit. The result always fits, and a
+        /// shortened span is at least 3/4 of the largest that would fit.
         #[test]
         fn the_span_fits(
             available in 0u64..(1 << 36),

@@ -11,8 +11,8 @@ pub struct Round {
     pub requests: u64,
     /// Number of requests per second, all jobs together.
     pub iops: f64,
-    /// Mean time of a request in nanoseconds. Like all times here it includes one reading of the
-    /// clock.
+    /// Mean time of a request in nanoseconds. Like all times here, this includes the time of one
+    /// reading of the clock.
     pub mean_ns: f64,
     /// Median time of a request in nanoseconds: half of the requests took at most this.
     pub p50_ns: f64,

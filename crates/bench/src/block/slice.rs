@@ -2,13 +2,13 @@
 //! Measures the times of the requests of one contestant in one shape for a slice of time.
 //!
 //! Each job is a thread with one request at a time. The clock is read right before and right after
-//! a request; times go into a histogram with buckets of at most 0.8 %. Between two requests the
-//! thread only draws an offset, updates the histogram and checks the stop flag: nothing that
-//! allocates or calls the kernel.
+//! a request; times go into a histogram whose buckets are at most 0.8 % wide. Between two requests
+//! the thread only draws an offset, updates the histogram and checks the stop flag; it does not
+//! allocate memory or make system calls.
 //!
 //! Kernel time is the thread's CPU time multiplied by the share of the slice that was spent inside
-//! requests, minus one reading of the clock each. Interruptions do not distort this, as they hit
-//! the inside of requests in proportion to that share.
+//! requests; the time of one reading of the clock is subtracted from each request. Interruptions do
+//! not distort this, because they occur inside requests in proportion to that share.
 
 use std::io;
 use std::sync::Barrier;
@@ -37,7 +37,8 @@ struct Done {
     latencies: Latencies,
 }
 
-/// What is needed to run slices. It is reused, so that no slice begins with page faults.
+/// The buffers and threads' state for slices. They are reused, so that no slice begins with page
+/// faults.
 pub(super) struct Runner<'a> {
     stop: &'a AtomicBool,
     buffers: Vec<Aligned>,
@@ -153,8 +154,8 @@ impl Task<'_> {
     }
 }
 
-/// Combines the measurements of all jobs; `clock_ns` is given if the time of a request is the
-/// kernel's.
+/// Combines the measurements of all jobs. `clock_ns` (the time of one reading of the clock) is
+/// given if requests are system calls; then kernel time is computed.
 fn summarize(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
     let mut latencies = latencies();
     let (mut requests, mut iops, mut inside, mut cpu, mut kernel) = (0, 0.0, 0, 0, 0.0);

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Compressor, Direction, Shape};
 use super::plan::Plan;
 use super::reference::Disk;
 
-/// Minimum number of rounds: with fewer, a single bad one could move the median.
+/// Minimum number of rounds: with fewer, one disturbed round could change the median.
 const FEWEST_ROUNDS: u32 = 3;
 
 /// What a run of the block benchmark measures.
@@ -22,7 +22,8 @@ pub struct BlockSpec {
     pub jobs: Vec<u32>,
     /// Whether to measure reading, writing or both.
     pub directions: Vec<Direction>,
-    /// Whether to measure the references too; only with the smallest number of jobs.
+    /// Whether to measure the references, too; they are measured only with the smallest number of
+    /// jobs.
     pub references: bool,
     /// A disk to measure as a reference.
     pub disk: Option<Disk>,

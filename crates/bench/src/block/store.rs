@@ -30,9 +30,9 @@ pub trait Store: Sync {
     /// If not all of the bytes can be written.
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()>;
 
-    /// A handle of the same store for one job alone. Jobs that shared an open file would move the
-    /// cache line of its reference count between CPUs with every request; a codec keeps its working
-    /// memory here.
+    /// A handle of the same store for one job alone. A device opens its file again, because jobs
+    /// that shared an open file would move the cache line of its reference count between CPUs with
+    /// every request; a codec has its working memory in the handle.
     ///
     /// # Errors
     /// If the store cannot be opened again.
@@ -48,7 +48,7 @@ pub trait Store: Sync {
 #[derive(Debug)]
 pub struct Device {
     file: OwnedFd,
-    /// Position in the file of what the store calls offset 0, in bytes.
+    /// Position in the file that the store presents as offset 0, in bytes.
     base: u64,
     direct: bool,
     write: bool,
@@ -120,8 +120,8 @@ impl Store for Device {
     }
 }
 
-/// Repeats an interrupted call. Treats a short read or write as an error: devices do not return
-/// any.
+/// Repeats an interrupted call. A short read or write is an error, because block devices do not
+/// return any.
 fn repeat_until_whole(
     requested: usize,
     mut call: impl FnMut() -> rustix::io::Result<usize>,

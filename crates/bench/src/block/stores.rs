@@ -2,7 +2,7 @@
 //! Measures stores that the caller made and filled, with the same engine as for devices: the result
 //! is a [`Bench`].
 //!
-//! Used if there is no zram: the program then passes codecs in user space as a [`Store`].
+//! Used if there is no zram: the program then passes user-space codecs as a [`Store`].
 
 use pagewise_model::{Bytes, Compressor};
 

@@ -30,7 +30,7 @@ pub struct Filled {
     pub seconds: f64,
 }
 
-/// Writes the pages up to `span` bytes to the device; `false` if the user stopped it.
+/// Writes the pages up to `span` bytes to the device; `false` if the user stopped the run.
 pub(super) fn fill(
     device: &dyn Store,
     pages: &Pages,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compares the cost of zswap with that of zram with the same algorithm.
 //!
-//! Rounds with the same number are pairs, as the load of the machine was about the same. `judge`
-//! decides what counts as a difference. The smallest measured `vm.page-cluster` is used for the
-//! comparison; with 0 there is no readahead.
+//! Rounds with the same number are compared in pairs, because the machine had about the same load
+//! then. `judge` decides what counts as a difference. The comparison uses the smallest measured
+//! `vm.page-cluster`; with 0 there is no readahead.
 
 use std::cmp::Ordering;
 
@@ -36,7 +36,7 @@ fn comparison(spec: &FaultSpec, all: &[Done], zram: Key) -> Option<StoreComparis
     let (of_zram, of_zswap) = (rounds_of(all, zram), rounds_of(all, Key { store, ..zram }));
     let pairs: Vec<(&Round, &Round)> = pair_rounds(&of_zram, &of_zswap).collect();
     let backing_share = backing_share(pairs.iter().map(|(_, zswap)| *zswap));
-    // at least 1 ns: a clock that did not advance would give a ratio with zero
+    // at least 1 ns: if the clock did not advance, the ratio would be a division by zero
     let of_one = |ns, count| Some(f64::max(divide(ns, count), 1.0));
     let relative = |cost: &dyn Fn(&Round) -> Option<f64>| {
         let ratio = |(zram, zswap): &(&Round, &Round)| Some(cost(zswap)? / cost(zram)?);
@@ -99,7 +99,7 @@ mod tests {
         Done { round, key: Key { store, memory, access, cluster: 0 }, figures }
     }
 
-    /// Rounds of which each is slower than the one before; zswap costs 10 % more in each.
+    /// Rounds, each of which is slower than the one before; zswap costs 10 % more in each.
     fn rounds(count: u32, written: u64) -> Vec<Done> {
         let one = |round: u32| {
             let cost = 1000 * u64::from(round);

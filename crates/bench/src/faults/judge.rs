@@ -2,13 +2,13 @@
 //! Draws conclusions from the rounds: whether `vm.page-cluster` matters on this machine, which
 //! value is best, and the swappiness that follows from the cost of swap relative to a file.
 //!
-//! Two settings are compared within a round, as both were measured under about the same load, and
-//! by the time without waiting for a CPU that other tasks used: on a busy machine most of the mean
-//! is waiting. A difference counts only if at least [`ENOUGH`] rounds all agree on it and it is at
-//! least [`MARGIN`]: with a dozen comparisons one of them may agree by chance. If the kernel reads
-//! nothing ahead, there is no difference, whatever the times say. If more than [`NOTABLE`] of the
-//! pages bypassed zswap's pool, nothing is concluded, because the swap area behind it was measured
-//! too.
+//! Two settings are compared within a round, because both were measured under about the same load.
+//! The compared time excludes the time for which the process waited for a CPU: on a busy machine
+//! most of the mean is such waiting. A difference counts only if its median is at least [`MARGIN`]
+//! and all rounds, at least [`ENOUGH`], have the same sign: among a dozen comparisons, one may
+//! agree by chance. If the kernel reads nothing ahead, there is no difference, whatever the times
+//! say. If more than [`NOTABLE`] of the pages bypassed zswap's pool, nothing is concluded, because
+//! the swap area behind zswap was measured, too.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -23,18 +23,18 @@ use super::spec::FaultSpec;
 use super::task::Round;
 use crate::picks::swappiness;
 
-/// Number of rounds that a conclusion needs: the chance that five rounds agree without a difference
-/// is 1 in 16.
+/// Number of rounds that a conclusion needs: without a difference, five rounds have the same sign
+/// with a chance of 1 in 16.
 const ENOUGH: usize = 5;
 /// Smallest difference of costs that counts: 5 %, the variation that CPU clocks and caches cause in
 /// repeated measurements.
 const MARGIN: f64 = 0.05;
-/// Pages swapped in per fault above which the kernel is considered to read ahead: more than the
-/// pages of other processes account for (these are counted too), and less than the 2 of
-/// page-cluster 1.
+/// If a fault swaps in more pages than this on average, the kernel reads ahead. The value is above
+/// what swap-ins of other processes can cause (they are counted, too), and below the 2 pages per
+/// fault of page-cluster 1.
 const READS_AHEAD: f64 = 1.2;
 
-/// Share of swapped pages that may bypass zswap's pool: 1 %, as much as other processes may swap.
+/// Share of swapped pages that may bypass zswap's pool: 1 %; other processes may swap as much.
 const NOTABLE: f64 = 0.01;
 
 /// The rounds of one combination, by their numbers.
@@ -57,7 +57,7 @@ pub(super) fn is_notable(backing_share: f64) -> bool {
     backing_share > NOTABLE
 }
 
-/// Pairs the values of the rounds that both have.
+/// Pairs the values of the rounds that are in both maps.
 pub(super) fn pair_rounds<'a, A, B>(
     one: &'a BTreeMap<u32, A>,
     other: &'a BTreeMap<u32, B>,
@@ -120,8 +120,8 @@ fn verdict(ratios: &[f64]) -> ClusterVerdict {
     }
 }
 
-/// What the ratios of two costs show, with one ratio for each round; `Equal` if there is no
-/// difference.
+/// What the ratios of two costs show, with one ratio for each round: `Less`, `Greater`, or `Equal`
+/// if there is no difference.
 pub(super) fn compare_with_one(ratios: &[f64]) -> Ordering {
     let median = Middle::from_numbers(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
     if ratios.len() < ENOUGH {
@@ -135,7 +135,7 @@ pub(super) fn compare_with_one(ratios: &[f64]) -> Ordering {
     }
 }
 
-/// One choice of `vm.page-cluster` for each zram device.
+/// The choice of `vm.page-cluster` for each zram device.
 pub(super) fn cluster_choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
     let measured = |store: &usize| all.iter().any(|done| done.key.store == *store);
     devices(spec).filter(measured).map(|store| cluster_choice(spec, all, store)).collect()
@@ -174,7 +174,7 @@ fn is_read_ahead(spec: &FaultSpec, all: &[Done], store: usize, memory: SwappedKi
     all_keys.any(|key| pages_per_fault(&rounds_of(all, key)) > READS_AHEAD)
 }
 
-/// Keeps only the rounds that all settings have.
+/// Keeps only the rounds that all settings have in common.
 fn common_rounds(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
     let everywhere = |round: &u32| times.iter().all(|time| time.contains_key(round));
     let rounds = times.first().map(|first| first.keys().copied().filter(everywhere).collect());
@@ -183,7 +183,7 @@ fn common_rounds(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> 
     times
 }
 
-/// Time of each page-cluster relative to the best; empty if no round has them all.
+/// Time with each page-cluster relative to the best one; empty if no round has all of them.
 fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime> {
     let middles = times.iter().map(|time| Middle::from_numbers(time.values().copied()));
     let Some(middles) = middles.collect::<Option<Vec<Middle>>>() else { return Vec::new() };
@@ -211,8 +211,8 @@ fn keys(store: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -
     memory.iter().flat_map(both).collect()
 }
 
-/// Mean time of a touch over all these combinations with equal weight, for each round that has them
-/// all.
+/// Mean time of a touch over all these combinations with equal weight, for each round that has all
+/// of them.
 fn mean_times(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for key in keys {
@@ -225,8 +225,8 @@ fn mean_times(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     whole.map(|(round, times)| (round, times.iter().sum::<f64>() / count)).collect()
 }
 
-/// One ratio of the cost of swap to that of a file for each zram device for which private memory
-/// was touched in random order in a round that also read the file.
+/// The ratio of the cost of swap to that of a file, for each zram device. A device has a ratio if,
+/// in some round, private memory was touched in random order and the file was read, too.
 pub(super) fn cost_ratios(
     spec: &FaultSpec,
     all: &[Done],
@@ -285,7 +285,7 @@ mod tests {
         Round { own_ns, touches: 8, major_faults: 8, swapped_in, ..Round::default() }
     }
 
-    /// Number of pages that a simulated kernel swaps in per fault; it reads ahead only for shared
+    /// Number of pages that the simulated kernel swaps in per fault; it reads ahead only for shared
     /// memory in sequential order.
     fn window(memory: SwappedKind, access: Access, cluster: u32) -> u64 {
         let ahead = memory != SwappedKind::Private && access == Access::Sequential;
@@ -385,8 +385,8 @@ mod tests {
         assert!(cost_ratios(&fault_spec(), &all, &[]).is_empty());
     }
 
-    /// Two cases: private memory with zswap as on 6.18, and the same with some pages that bypassed
-    /// the pool.
+    /// Two cases: private memory with zswap as measured on Linux 6.18, and the same with some pages
+    /// that bypassed the pool.
     #[test]
     fn zswap_has_an_effect_unless_pages_went_past_its_pool_and_never_a_choice() {
         let mut spec = fault_spec();
@@ -410,8 +410,8 @@ mod tests {
     }
 
     proptest! {
-        /// Properties for any rounds: no panic; the implied value is one of the candidates and the
-        /// best of them, and ranges are in order.
+        /// For any rounds, nothing panics; the implied value is the best of the candidates, and
+        /// ranges are in order.
         #[test]
         fn any_rounds_can_be_judged(all in any_rounds()) {
             let spec = fault_spec();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures what a specification asks for, round by round, with stores from a [`Lender`].
 //!
-//! In each round every store is the only swap once; with it, every `vm.page-cluster` is set once,
-//! and every kind of memory and order is measured once. The order of all these changes from round
-//! to round.
+//! In each round, every store is the only swap for a while; during that time every
+//! `vm.page-cluster` is set once, and every combination of memory and order is measured. The order
+//! of all these changes from round to round.
 
 use std::fs::File;
 
@@ -128,8 +128,8 @@ impl Rounds<'_, '_> {
         let mut ended = Ok(());
         let until = self.control.until.take();
         for round in 0..=self.spec.rounds {
-            // the first round has no deadline, so that each combination is measured once on a busy
-            // machine too
+            // the first round has no deadline, so that each combination is measured at least once
+            // even on a busy machine
             self.control.until = until.filter(|_| round > 1);
             ended = self.round(round, &stores);
             if ended.is_err() {
@@ -177,8 +177,8 @@ impl Rounds<'_, '_> {
         }
     }
 
-    /// Measures zswap's writeback. Not possible if a zram device is behind zswap instead of a disk:
-    /// what is written there is compressed again.
+    /// Measures zswap's writeback. Not possible if a zram device is behind zswap instead of a disk,
+    /// because zram would compress the written pages again.
     fn measure_writeback(&mut self, store: &LentStore) -> Result<(), FaultsEnd> {
         let Some(shrinking) = stores::with_shrinker(store) else { return Ok(()) };
         let why = if self.kept.is_zswap_on_zram {
@@ -305,7 +305,7 @@ impl Rounds<'_, '_> {
     }
 }
 
-/// Whether `part` is at least 99 % of the pages; some may remain in the kernel's per-CPU lists.
+/// Whether `part` is at least 99 % of the pages; the others may be in the kernel's per-CPU lists.
 fn is_nearly_all(part: u64, pages: u64) -> bool {
     part >= pages - pages / 100
 }

@@ -15,15 +15,15 @@
 //! ```
 //!
 //! Each measurement is a [worker](worker_main), a process of its own: this program again, whose
-//! `main` must call it if [`is_worker`]. It joins the borrowed cgroup, fills memory with the pages,
-//! swaps it out and touches it. Only one store is the swap at a time, so the counters of
-//! `/proc/vmstat` are due to it alone as long as no other process swaps; if one does, the round is
-//! discarded.
+//! `main` must call `worker_main` if [`is_worker`]. The worker joins the borrowed cgroup, fills
+//! memory with the pages, swaps the memory out and touches it again. Only one store is the swap at
+//! a time, so the counters of `/proc/vmstat` are due to that store as long as no other process
+//! swaps; if another process swaps, the round is discarded.
 //!
 //! Rounds are interleaved: each measures all combinations, in a different order. If a worker fails,
-//! that measurement is missing and recorded as a trouble; the others continue. The thread that
-//! calls [`measure`] is the workers' parent, and they end with it. `rows` computes rows from
-//! rounds, `judge` and `compare` draw the conclusions.
+//! that measurement is recorded as a trouble, and the others continue. Workers end with their
+//! parent, the thread that calls [`measure`]. `rows` computes rows from rounds, `judge` and
+//! `compare` draw the conclusions.
 
 mod compare;
 mod failure;

@@ -4,18 +4,19 @@
 use fastrand::Rng;
 use pagewise_model::Access;
 
-/// Brings the items into a random order.
+/// Puts the items into a random order.
 pub(super) fn shuffle<T>(rng: &mut Rng, mut items: Vec<T>) -> Vec<T> {
     rng.shuffle(&mut items);
     items
 }
 
-/// Number of pages in a block of which random order touches one page: the largest readahead.
+/// Number of pages in a block: as many as the largest readahead. In random order, one page of each
+/// block is touched.
 pub(super) const BLOCK: usize = 8;
 
 /// The pages to touch, in order. Random access touches one page of each block of [`BLOCK`]
-/// neighbours: if it touched all of them, every page read ahead would be used in the end, and
-/// readahead would look useful for random access, which it is not.
+/// neighbours: if it touched all of them, every page that was read ahead would be used in the end,
+/// and readahead would seem useful for random access, which is not true.
 pub(super) fn shuffle_pages(access: Access, pages: usize, seed: u64) -> Vec<usize> {
     match access {
         Access::Sequential => (0..pages).collect(),

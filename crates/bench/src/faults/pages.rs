@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Fills the memory to be swapped from a file of pages, and checks afterwards that it is intact.
+//! Fills the memory to be swapped from a file of pages, and checks afterwards that the memory has
+//! the same contents.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +10,7 @@ use pagewise_mappings::Region;
 use super::failure::{ErrorContext, Failure};
 
 /// The pages to fill memory with, without same-filled ones: newer kernels do not send zero-filled
-/// pages to the device, and zram stores the others without compressing them.
+/// pages to the device, and zram does not compress other same-filled pages.
 #[derive(Debug)]
 pub(super) struct Pages {
     file: File,
@@ -29,8 +30,8 @@ impl Pages {
         self.file.read_exact_at(to, place).context("the pages")
     }
 
-    /// Passes this many pages to `show`, repeating them if necessary; returns the position of each
-    /// in the file.
+    /// Passes this many pages to `show`, and repeats pages if the file has too few; returns the
+    /// position of each page in the file.
     pub(super) fn each(
         &self,
         requested: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Combines the rounds into rows: counts are summed, times are medians over rounds.
+//! Combines the rounds into rows: counts are summed; a time is the median over the rounds.
 
 use pagewise_model::{
     Access, BackingTraffic, Ends, FaultRow, Reading, Source, SwapOutCost, SwapStore, SwappedKind,
@@ -122,8 +122,8 @@ pub(super) fn divide(sum: u64, count: u64) -> f64 {
     sum as f64 / count.max(1) as f64
 }
 
-/// Mean time of a touch without waiting for a CPU; at least a nanosecond, as times are compared by
-/// ratios.
+/// Mean time of a touch without waiting for a CPU; at least a nanosecond, because times are divided
+/// by each other.
 pub(super) fn undisturbed_ns(one: &Round) -> f64 {
     divide(one.own_ns, one.touches).max(1.0)
 }

@@ -19,7 +19,8 @@ use super::task::{Round, TASK, Task, TaskAnswer};
 
 /// Interval for checking whether the user stops.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// Time limit of a worker: one that takes longer is stuck; long enough for an emulated machine.
+/// Time limit of a worker, long enough for an emulated machine: a worker that takes longer is
+/// stuck.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Maximum length of an answer in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -124,8 +125,8 @@ mod tests {
     fn no_answer(script: &str, stop: bool, until: Option<Instant>) -> NoAnswer {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("worker");
-        // The script is written by another process: if this one had the file open for writing while
-        // another thread forks, executing it could fail with ETXTBSY.
+        // Another process writes the script: if this process had the file open for writing while
+        // another thread forks, executing the script could fail with ETXTBSY.
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
         assert!(written.unwrap().success());

@@ -11,8 +11,8 @@ use pagewise_model::{
 };
 use serde::Serialize;
 
-/// Pages of the file that is read for the cost ratio: 64 MiB of 4 KiB pages, of which one in eight
-/// is touched. Not more than this is written to the disk of its folder in a round.
+/// Pages of the file that is read for the cost ratio: 64 MiB in pages of 4 KiB, of which one in
+/// eight is touched. In each round, at most this much is written to the disk.
 const FILE_PAGES: usize = 16_384;
 
 /// What a run of the fault benchmark measures.
@@ -30,13 +30,14 @@ pub struct FaultSpec {
     pub pages: usize,
     /// Uncompressed size of a zram device, and of the swap area behind zswap.
     pub disksize: Bytes,
-    /// Folder for the swap file behind zswap, to which the pages go that the pool does not take.
-    /// `None`, or if the file system cannot hold swap: a zram device of its own is used instead.
+    /// Folder for the swap file behind zswap, which receives the pages that the pool does not take.
+    /// `None`: a zram device is used instead; this also happens if the file system cannot hold
+    /// swap.
     pub zswap_folder: Option<PathBuf>,
     /// Memory limit of the cgroup in which the worker runs.
     pub group_limit: Bytes,
-    /// Number of measured rounds; before them each store is measured once as a warm-up. Conclusions
-    /// need five.
+    /// Number of measured rounds. Before them, each store is measured once as a warm-up.
+    /// Conclusions need five rounds.
     pub rounds: u32,
     /// Folder for the file with which swap is compared; `None`: no comparison.
     pub file_folder: Option<PathBuf>,
@@ -102,7 +103,7 @@ pub struct Progress {
 pub struct Control<'a> {
     /// Set by another thread to stop within a tenth of a second.
     pub stop: &'a AtomicBool,
-    /// Deadline: after it no round is begun or finished, except the first one that counts.
+    /// Deadline: after it, no round is begun or finished, except the first measured one.
     pub until: Option<Instant>,
     /// Called before each measurement and at the end.
     pub progress: &'a mut dyn FnMut(Progress),

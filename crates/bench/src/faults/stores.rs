@@ -2,9 +2,9 @@
 //! Borrows the stores to measure from a [`Lender`], some for all rounds, and switches on a single
 //! store at a time.
 //!
-//! For all rounds a zram device is borrowed for each algorithm, and one swap area behind zswap for
-//! all of its algorithms. zswap itself is global to the host: it is switched on only while one of
-//! its algorithms is measured, and off while a zram device is measured.
+//! For all rounds, a zram device is borrowed for each algorithm, and one swap area behind zswap for
+//! all of its algorithms. zswap itself is global to the host: it is on only while one of its
+//! algorithms is measured, and off while a zram device is measured.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(super) struct LentStore {
     zswap: Option<ZswapSpec>,
 }
 
-/// What is borrowed for all rounds.
+/// The devices and areas that are borrowed for all rounds.
 #[derive(Debug, Default)]
 pub(super) struct LentStores {
     pub(super) stores: Vec<LentStore>,
@@ -44,11 +44,11 @@ pub(super) struct LentStores {
     pub(super) is_zswap_on_zram: bool,
     /// Names of the stores that could not be borrowed, each with the reason.
     pub(super) refused: Vec<(String, String)>,
-    /// The loans with their names, in the order in which they were taken.
+    /// What was borrowed, each with its name, in the order of borrowing.
     pub(super) loans: Vec<(String, LoanId)>,
 }
 
-/// Borrows what all stores need; stores that are refused are left out.
+/// Borrows what all stores need; stores that the lender refuses are left out.
 pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
     let mut lent = LentStores::default();
     for (number, store) in spec.stores.iter().enumerate() {
@@ -84,8 +84,8 @@ pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
     lent
 }
 
-/// The algorithms that this kernel's zswap accepts, tested by setting each once. A reason that
-/// applies to several algorithms is reported once.
+/// The algorithms that this kernel's zswap accepts, found by setting each of them once. A reason
+/// that applies to several algorithms is reported once.
 fn borrow_zswap_if_offered(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
@@ -135,7 +135,7 @@ fn lend_area(
     Ok((device, loan, true))
 }
 
-/// Borrows a swap file, or returns why that is not possible: whether a file system can hold swap is
+/// Borrows a swap file, or returns why that is not possible. Whether a file system can hold swap is
 /// known only after swapon.
 ///
 /// # Errors
@@ -173,11 +173,11 @@ pub(super) fn with_shrinker(store: &LentStore) -> Option<LentStore> {
     Some(LentStore { area: store.area.clone(), zswap, ..*store })
 }
 
-/// Makes a store the only swap. Returns the loans in the order in which they were taken; the swap
-/// area is the last, and returning it empties zswap's pool.
+/// Makes a store the only swap. Returns what was borrowed, in that order; the swap area is the
+/// last, and returning it empties zswap's pool.
 ///
 /// # Errors
-/// If something is refused. Nothing is kept borrowed then.
+/// If something is refused. What was borrowed until then is returned to the lender.
 pub(super) fn switch_on(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
@@ -206,7 +206,8 @@ fn is_zswap_on() -> bool {
     HostRoot::live().is_ok_and(|host| HostGauges(&host).is_zswap_on())
 }
 
-/// Returns loans in reverse order, all of them even if one fails; reports the first error.
+/// Returns everything to the lender in reverse order, even if one return fails; reports the first
+/// error.
 pub(super) fn give_back(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(), Refusal> {
     let mut first = Ok(());
     for loan in loans.into_iter().rev() {
@@ -220,7 +221,7 @@ pub(super) fn give_back(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(
 mod tests {
     use super::*;
 
-    /// A lender that lends what its kernel supports, and records what was lent and returned.
+    /// A lender that provides what its kernel supports, and records what was borrowed and returned.
     #[derive(Debug, Default)]
     struct FakeLender {
         /// The compressors of the zswap of its kernel; empty: the kernel has no zswap.

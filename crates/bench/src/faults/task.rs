@@ -14,7 +14,7 @@ pub(super) const TASK: &str = "PAGEWISE_FAULTS";
 /// One measurement for a worker. The pages to fill memory with are on its standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// Pid of the process that started the worker; when it ends, the worker ends too.
+    /// Pid of the process that started the worker; when it ends, the kernel kills the worker.
     pub(super) parent: u32,
     /// The folder of the cgroup to join.
     pub(super) group: PathBuf,
@@ -32,15 +32,15 @@ pub(super) struct Task {
 pub(super) enum TaskKind {
     /// Swap memory out to this store, and touch it again.
     Swap { memory: SwappedKind, access: Access, pool: Pool },
-    /// Swap memory out to zswap's pool, and have the kernel write it back to the swap area behind
-    /// it.
+    /// Swap memory out to zswap's pool, and make the kernel write it back from the pool to the swap
+    /// area behind zswap.
     Writeback,
     /// Write a file of these pages in this folder, map it, drop it from memory, and touch it in
     /// random order.
     File { folder: PathBuf, pages: StandIn },
 }
 
-/// The store whose memory use is read while everything is swapped out.
+/// The store whose memory use is read at the moment when everything is swapped out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pool {
@@ -64,15 +64,15 @@ pub(super) enum TaskAnswer {
 /// `None` if this kernel does not have a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Round {
-    /// Number of pages of the region that left memory.
+    /// Number of pages of the filled memory that left RAM.
     pub(super) gone: u64,
     /// Number of pages that were swapped out to any store; for a file, number of pages that were
     /// dropped.
     pub(super) out: u64,
     /// Traffic of the swap area behind zswap's pool; only for zswap.
     pub(super) backing: Option<PastPool>,
-    /// Bytes of RAM that the store uses for each page in it, before pages are touched; `None` if
-    /// the kernel does not report it.
+    /// Bytes of RAM that the store uses for each page in it, read before pages are touched; `None`
+    /// if the kernel does not report it.
     pub(super) pool_bytes_per_page: Option<f64>,
     /// CPU time of swapping out, in nanoseconds.
     pub(super) out_cpu_ns: u64,

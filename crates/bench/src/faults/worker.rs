@@ -2,13 +2,14 @@
 //! The process whose memory is swapped out and touched again: reads a task from its environment and
 //! pages from standard input, and writes one answer to standard output.
 //!
-//! It joins the cgroup before it allocates memory. MADV_PAGEOUT swaps out exactly the pages that
-//! are measured, but ignores pages that several processes map. So memory that is to be shared with
-//! a child is swapped out first, and then the process forks: each swap entry has two users
-//! afterwards, as if it had been forked before. (Memory that was forked first and swapped out by
-//! the cgroup's `force_empty` or `memory.reclaim` gave the same counts on 6.1, 6.18 and 7.2.)
+//! The process joins the cgroup before it allocates memory. MADV_PAGEOUT swaps out exactly the
+//! pages that are measured, but ignores pages that several processes map. So memory that is to be
+//! shared with a child is swapped out first, and then the process forks: each swap entry then has
+//! two users, as if the process had forked before. (Memory that was shared by a fork first, and
+//! then swapped out by the cgroup's `force_empty` or `memory.reclaim`, gave the same counts on 6.1,
+//! 6.18 and 7.2.)
 //!
-//! It has one thread and ends with the process that started it; its child ends with it.
+//! The process has one thread and ends with the process that started it; its child ends with it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -36,7 +37,7 @@ use super::task::{PastPool, Pool, Round, TASK, Task, TaskAnswer, TaskKind, Times
 use super::writeback;
 use crate::stand_in::StandIn;
 
-/// Number of attempts to swap out: the kernel may temporarily hold a page.
+/// Number of attempts to swap out: a page may be in use by the kernel for a short time.
 const ATTEMPTS: u32 = 4;
 
 /// Whether this process was started as a worker.
@@ -53,7 +54,7 @@ pub fn worker_main() -> ! {
         Err(failure) => TaskAnswer::Failed(failure.to_string()),
     };
     let line = serde_json::to_string(&answer).unwrap_or_default();
-    // An error means that the parent is gone, so there is nothing left to do.
+    // An error means that the parent has ended, so there is nothing left to do.
     let _ = writeln!(std::io::stdout(), "{line}");
     std::process::exit(0)
 }
@@ -122,13 +123,14 @@ fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<Swapped
     Ok(SwappedOut { region, origin, filled, cpu_ns })
 }
 
-/// Measures writeback of the pool: the kernel is asked to write back all of it.
+/// Measures writeback: asks the kernel to write back everything in the pool.
 fn write_back(task: &Task, pages: &Pages, home: &Path) -> Result<Round, Failure> {
     let SwappedOut { region, filled, cpu_ns: out_cpu_ns, .. } =
         fill_and_page_out(task, pages, false)?;
     let gone = to_u64(task.pages - resident_pages(&region)?);
     let out = growth(&filled, &read_vmstat()?, "zswpout")?;
-    // Leave the cgroup, so that this process' own memory is not reclaimed with the region.
+    // Leave the cgroup, so that this process's own memory is not reclaimed together with the
+    // measured memory.
     let pid = std::process::id().to_string();
     fs::write(home, pid).context(home.display())?;
     let (written_back, writeback_cpu_ns) = writeback::request_writeback(&task.group, out)?;
@@ -147,7 +149,7 @@ fn swap_and_touch(
     let gone = task.pages - resident_pages(&region)?;
     let gone_counts = read_vmstat()?;
     let out = match pool {
-        // only pages in this store count, not those that another store took
+        // only pages in this store count, not pages in another store
         Pool::Zram(_) => growth(&filled, &gone_counts, "pswpout")?,
         Pool::Zswap => swapped_out(&filled, &gone_counts)?,
     };
@@ -183,7 +185,7 @@ fn bytes_per_page(pool: PoolUse) -> Option<f64> {
 }
 
 /// Pins the thread to its present CPU while this value exists, if that is allowed. Pages that were
-/// just filled wait in a per-CPU list, up to 31 on each CPU, and MADV_PAGEOUT drains only the list
+/// just filled are in a per-CPU list (up to 31 on each CPU), and MADV_PAGEOUT drains only the list
 /// of its own CPU.
 #[derive(Debug)]
 struct OneProcessor(Option<CpuSet>);
@@ -201,13 +203,14 @@ impl OneProcessor {
 impl Drop for OneProcessor {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // If the kernel refuses this, the rest is measured on one CPU.
+            // If the kernel refuses this, later measurements run on one CPU.
             let _ = rustix::thread::sched_setaffinity(None, before);
         }
     }
 }
 
-/// Swaps out the region; returns the CPU time in nanoseconds. The caller checks which pages stayed.
+/// Swaps out the region; returns the CPU time in nanoseconds. The caller checks which pages stayed
+/// in RAM.
 fn page_out(region: &Region) -> Result<u64, Failure> {
     let mut cpu_ns = 0;
     for _ in 0..ATTEMPTS {
@@ -292,8 +295,8 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     })
 }
 
-/// The file `/proc/self/schedstat`, which has the time that this process was runnable but waited
-/// for a CPU. Kept open, so that a reading takes about a microsecond.
+/// The file `/proc/self/schedstat`, which has the time for which this process was runnable but
+/// waited for a CPU. The file is kept open, so that a reading takes about a microsecond.
 #[derive(Debug)]
 struct Queue(Option<File>);
 
@@ -340,8 +343,9 @@ fn swapped_out(from: &Counters, to: &Counters) -> Result<u64, Failure> {
     SwappedPages([from, to]).swapped_out().ok_or(Failure::NoCounter("pswpout"))
 }
 
-/// Pages that went past zswap's pool, from the counters before swapping out, after it, and after
-/// touching. Fails if the kernel does not count `zswpout`, as then all pages would appear lost.
+/// Pages that bypassed zswap's pool, from the counters before swapping out, after it, and after
+/// touching. Fails if the kernel does not count `zswpout`, because then all pages would appear to
+/// have bypassed the pool.
 fn traffic_past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
     growth(filled, gone, "zswpout")?;
     Ok(PastPool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes the kernel write back pages of a cgroup from zswap's pool, and measures how many it writes
-//! and the CPU time of that.
+//! Makes the kernel write back pages of a cgroup from zswap's pool; measures how many pages it
+//! writes, and the CPU time.
 //!
 //! Writing to the cgroup's `memory.reclaim` runs zswap's shrinker for its pages, in the writing
 //! thread; so the CPU time is that of decompressing the pages and submitting the writes. v1 cgroups
@@ -17,8 +17,8 @@ use super::worker::{growth, read_vmstat, thread_cpu_ns};
 /// Name of the cgroup file that requests reclaim.
 const RECLAIM: &str = "memory.reclaim";
 const MEMBERS: &str = "cgroup.procs";
-/// Maximum number of requests: the shrinker skips a page once before it takes it, and handles a
-/// part of the pool at a time.
+/// Maximum number of requests: the shrinker skips each page once before it writes the page back,
+/// and one request handles only a part of the pool.
 const MOST_REQUESTS: u32 = 200;
 /// Number of consecutive requests without effect after which no more are made.
 const MOST_IDLE: u32 = 8;
@@ -28,8 +28,8 @@ pub(super) fn is_possible(group: &Path) -> bool {
     group.join(RECLAIM).exists()
 }
 
-/// Path of the `cgroup.procs` file with which this process can return to its present cgroup, before
-/// it joins another one of the same hierarchy (v2).
+/// Path of the `cgroup.procs` file of this process's present cgroup, by which it can return after
+/// it has joined another cgroup of the same hierarchy (v2).
 pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
     let text = fs::read_to_string("/proc/self/cgroup").context("/proc/self/cgroup")?;
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes from the costs of swapping out and faulting in when compression pays, and which
-//! swappiness follows if there is a slower tier below zram.
+//! Computes from the costs of swapping out and faulting in for which memory compression pays, and
+//! which swappiness follows if there is a slower tier below zram.
 
 use pagewise_model::{BreakEven, CostRatio, Name, StoreKind, SwapOutCost, TierMix};
 

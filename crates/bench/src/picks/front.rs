@@ -27,7 +27,7 @@ pub fn pareto_front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
     points
 }
 
-/// Whether a point is at least as good in read time and ratio, and better in one of them.
+/// Whether a point is at least as good in read time and in ratio, and better in one of the two.
 fn beats(one: &ParetoPoint, other: &ParetoPoint) -> bool {
     let as_fast = one.read_ns <= other.read_ns;
     let as_small = one.original_per_memory_used >= other.original_per_memory_used;
@@ -56,7 +56,8 @@ mod tests {
     }
 
     proptest! {
-        /// Property of the order: no point beats itself, and of two at most one beats the other.
+        /// The relation is an order: no point beats itself, and of two points at most one beats the
+        /// other.
         #[test]
         fn beating_is_an_order(a in (1.0f64..9.0, 1.0f64..9.0), b in (1.0f64..9.0, 1.0f64..9.0)) {
             let (a, b) = (point(a.0, a.1), point(b.0, b.1));

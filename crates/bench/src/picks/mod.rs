@@ -2,8 +2,8 @@
 //! Picks the best algorithm for each goal and the runner-up, and decides whether they really
 //! differ.
 //!
-//! Rounds with the same number are compared in pairs, as they ran under the same conditions. Each
-//! goal is a cost, of which less is better; for display it is converted to the goal's own unit.
+//! Rounds with the same number are compared in pairs, because they ran under the same conditions.
+//! Each goal is a cost, and less is better; for display it is converted to the goal's own unit.
 
 mod cost;
 mod front;
@@ -19,8 +19,8 @@ pub(crate) use cost::swappiness;
 pub use cost::{break_even, tier_mixes};
 pub use front::pareto_front;
 
-/// Smallest ratio of two compression ratios, measured with the same pages, that counts as a
-/// difference.
+/// The smallest ratio of two compression ratios that counts as a difference; both were measured
+/// with the same pages.
 const SAME_RATIO: f64 = 1.01;
 
 /// Step of the clock in nanoseconds above which it is too coarse to time a request of some
