@@ -4,8 +4,8 @@
 //! An input for evidence holds three files, separated by the byte `0xFF`, which is not valid in
 //! text: `experiment.json`, the runs, and the summary, which may be missing.
 //!
-//! A target has a maximum length of inputs: its seeds fit, and a longer input only repeats what a
-//! shorter one has. Limits on lengths (lines, texts, numbers of runs) have unit tests.
+//! A target limits the length of inputs: all seeds fit, and longer inputs would only repeat what
+//! shorter ones contain. Limits on lengths (lines, texts, numbers of runs) have unit tests instead.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -29,7 +29,7 @@ const BETWEEN: u8 = 0xff;
 pub struct Target {
     /// Name of what the target parses.
     pub name: &'static str,
-    /// Parses the input. The function must return, whatever the input is.
+    /// Parses the input. The function must return without a panic, whatever the input is.
     pub run: fn(&[u8]),
     /// Makes valid inputs from which fuzzing starts.
     pub seeds: fn() -> Vec<Vec<u8>>,
@@ -72,8 +72,8 @@ fn read_events(input: &[u8]) {
             Some(Event::Message(message)) => drop(black_box(TrialEvent::from_message(&message))),
             other => drop(black_box(other)),
         }
-        // the same line is also parsed as a message: mutations of a frame rarely leave its length
-        // right
+        // the line is also parsed as a message without its frame, because a mutated frame rarely
+        // has the right length
         black_box(TrialEvent::from_message(line));
     }
 }
@@ -156,7 +156,7 @@ pub(crate) fn trial(arms: &[&str]) -> Experiment {
     }
 }
 
-/// Runs of a trial in rounds, in each of which each arm runs once.
+/// Runs of a trial: in each round, every arm runs once.
 fn runs(arms: &[&str], rounds: u32) -> Vec<TrialRun> {
     let of_a_round = |round: u32| arms.iter().map(move |arm| (round, *arm));
     let run = |(number, (round, arm)): (u32, (u32, &str))| TrialRun {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Does a kill for lack of memory again, in a guest: once as it was, and once with each change.
+//! Repeats an OOM kill in a guest: once as it was, and once with each change.
 //!
-//! The shares are those of the log, the sizes are those of the guest. Three processes of this same
-//! program (`pagewise lab hold`) stand for what the machine ran: one writes shared memory, one holds
-//! what the other processes held, and the last grows until it has all that it takes, or until the
-//! kernel kills something. A run ends with the first kill.
+//! The proportions are those of the log; the sizes are scaled to the guest. Three processes of this
+//! same program (`pagewise lab hold`) represent what ran on the machine: one writes shared memory,
+//! one holds as much as the other processes held, and the last one grows until it has its full
+//! size, or until the kernel kills a process. A run ends with the first kill.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -20,14 +20,15 @@ use pagewise_model::{
 use pagewise_observe::{HostGauges, HostRoot};
 
 const SIGKILL: i32 = 9;
-/// The file of the shared memory.
+/// Path of the file that holds the shared memory.
 const SHMEM: &str = "/dev/shm/pagewise-rebuild";
-/// Less than this much capacity in the guest is too coarse for steps of 1 MiB.
+/// Minimum capacity in bytes: in a smaller one, steps of 1 MiB are too coarse.
 const LEAST: u64 = 16 << 20;
-/// What takes all that it gets stops at this many times the capacity, in case nothing is killed.
+/// A process without a known size stops growing at this multiple of the capacity, in case no
+/// process is killed.
 const TAKES: u64 = 8;
 
-/// Does the kill again, as it was and with each change. Each run is reported when it ends.
+/// Repeats the kill as it was and with each change. Each run is reported when it ends.
 ///
 /// # Errors
 /// If `on_run` fails.
@@ -62,7 +63,8 @@ pub fn rebuild(
     Ok(())
 }
 
-/// The capacity that the kill has in this guest, beside what the processes need for themselves.
+/// The memory in which the kill is repeated in this guest: what is available while the three
+/// processes run but hold nothing, or less for a cgroup.
 fn capacity_here(rebuild: &Rebuild, program: &Path) -> io::Result<Bytes> {
     let none = (Bytes::default(), Bytes::default());
     let idle = (0..3).map(|_| Holder::start(program, none, false, None));
@@ -74,7 +76,7 @@ fn capacity_here(rebuild: &Rebuild, program: &Path) -> io::Result<Bytes> {
     }
     let limits = rebuild.changes.iter().filter(|change| change.kind == WhatIfKind::Limit);
     let largest = limits.map(|change| change.size).max().unwrap_or_default().max(rebuild.capacity);
-    // the largest limit must fit into three quarters of what is available
+    // the largest limit must fit into three quarters of the available memory
     let room = Bytes::new(available.get() / 4 * 3);
     Ok(rebuild.capacity.min(scale(rebuild.capacity, room, largest)))
 }
@@ -83,14 +85,14 @@ fn available() -> Option<Bytes> {
     HostGauges(&HostRoot::live().ok()?).available()
 }
 
-/// One run, in the sizes of the guest.
+/// One run, with sizes scaled to the guest.
 struct Run {
-    /// The limit of the cgroup, if a cgroup reached it.
+    /// The limit of the cgroup; `None` if the kill was not due to a cgroup's limit.
     limit: Option<Bytes>,
     swap: Bytes,
     shmem: Bytes,
     others: Bytes,
-    /// What the process that grows maps at the start, and takes at most.
+    /// What the growing process maps at the start.
     maps: Bytes,
     takes: Bytes,
     capacity: Bytes,
@@ -122,7 +124,7 @@ impl Run {
         }
     }
 
-    /// Whether something was killed, and how much the process that grows held then.
+    /// Returns whether a process was killed, and how much memory the growing process then held.
     fn conduct(
         &self,
         program: &Path,
@@ -133,7 +135,7 @@ impl Run {
             let what = format!("{} are too little to do the kill again in", self.capacity);
             return Err(Refusal::new(what, ""));
         }
-        // whether a process may map more than there is was decided on the machine of the log
+        // whether mapping more than the memory is allowed was decided on the machine of the log
         loans.push(lender.lend_knob(&KnobSetting::new("vm.overcommit_memory", "1"))?);
         if self.swap.get() > 0 {
             let device = lender.lend_zram(&ZramSpec::new(self.swap))?;
@@ -185,8 +187,8 @@ impl Run {
     }
 }
 
-/// Raises the limit of the cgroup by what its processes use before they hold anything: their own
-/// program is no part of the log's sizes.
+/// Raises the limit of the cgroup by what its processes use before they hold anything, because the
+/// sizes in the log do not include these programs.
 #[expect(clippy::disallowed_methods, reason = "a cgroup of a guest, which was lent")]
 fn add_own_use(group: &MemoryGroup, limit: Bytes) -> io::Result<()> {
     let (usage, max) = if group.unified {
@@ -203,7 +205,7 @@ fn remove_shmem() {
     _ = std::fs::remove_file(SHMEM);
 }
 
-/// A process that holds memory. It ends when this is dropped.
+/// A process that allocates and holds memory. It is killed when this value is dropped.
 struct Holder {
     child: Child,
     go: Option<ChildStdin>,
@@ -213,7 +215,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// Starts the process and moves it into the cgroup. It waits there for [`Self::begin`].
+    /// Starts the process and moves it into the cgroup. There it waits for [`Self::begin`].
     #[expect(clippy::disallowed_methods, reason = "it starts this same program, in a guest")]
     fn start(
         program: &Path,
@@ -242,7 +244,7 @@ impl Holder {
         self.go.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(b"go\n")
     }
 
-    /// How much it held when it had all, or when it was killed.
+    /// How much the process held when it had its full size, or when it was killed.
     fn wait_until_held(&mut self) -> io::Result<Bytes> {
         let mut held = Bytes::default();
         for line in &mut self.lines {
@@ -257,13 +259,13 @@ impl Holder {
         Ok(held)
     }
 
-    /// How it ended, if it did. A process that has closed its output before it held all is waited
-    /// for.
+    /// How the process ended; `None` if it still runs. If it closed its output before it had its
+    /// full size, this waits for its end.
     fn end(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.has_all {
             return self.child.try_wait();
         }
-        // what waits for its begin has not closed its output
+        // a process that still waits for its begin has not closed its output
         if self.has_begun { self.child.wait().map(Some) } else { self.child.try_wait() }
     }
 }
@@ -276,8 +278,8 @@ impl Drop for Holder {
     }
 }
 
-/// Whether a run bears out what was said of its change; `None` if nothing was said, or the kill as
-/// it was did not happen again.
+/// Whether a run confirms the predicted effect of its change. `None` if nothing was predicted, or
+/// if the kill as it was did not happen again.
 #[must_use]
 pub fn agrees(rebuild: &Rebuild, as_it_was: &RebuiltRun, run: &RebuiltRun) -> Option<bool> {
     let change = rebuild.changes.get(run.change? as usize)?;
@@ -285,7 +287,8 @@ pub fn agrees(rebuild: &Rebuild, as_it_was: &RebuiltRun, run: &RebuiltRun) -> Op
         return None;
     }
     let more = run.held.saturating_sub(as_it_was.held);
-    // a step of each run, and what the kernel keeps in its lists of each processor
+    // the difference must be larger than a step of each run and the pages in the kernel's per-CPU
+    // lists
     let is_more = more.get() > as_it_was.capacity.get() / 32;
     match change.effect {
         WhatIfEffect::Avoided => Some(!run.is_killed),

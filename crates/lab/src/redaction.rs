@@ -3,11 +3,11 @@
 //! because folders of evidence are meant to be shared, like recordings.
 //!
 //! As in a recording, host name and boot id are replaced by hashes with a random key that is not
-//! stored; they are the same within one folder. Of a command only the name of its program is kept,
-//! and that it had arguments; of our own command line the options and sizes. A workload is kept
-//! whole: it contains no more than the experiment. Names of programs that the OOM killer killed,
-//! and of processes that `thp collapse` was asked for, are kept. With `--keep-names` nothing is
-//! removed.
+//! stored; within one folder, the same name has the same hash. Of a user's command only the name of
+//! the program is kept, and that it had arguments. Of our own command line, options and sizes are
+//! kept. The command line of a workload is kept completely, because it contains nothing that the
+//! experiment does not contain. Names of programs that the OOM killer killed, and of processes that
+//! `thp collapse` was used on, are kept. With `--keep-names` nothing is removed.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// The text that replaces each removed word.
 const LEFT_OUT: &str = "…";
 
-/// Removes private data from what is published; hashes names with a random key of its own.
+/// Removes private data from evidence; hashes names with a random key of its own.
 #[derive(Debug)]
 pub struct Redaction {
     keeps_names: bool,

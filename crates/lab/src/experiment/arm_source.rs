@@ -3,7 +3,8 @@
 //! `swap=zram:512M:lz4+file:1G`.
 //!
 //! Areas are used in the given order, unless they have a priority. Whether this host has the
-//! compression algorithm, or room for the file, is not checked here but by the lender.
+//! compression algorithm, or room for the file, is not checked here; the lender checks that when it
+//! sets up the arm.
 
 use std::str::FromStr;
 
@@ -63,7 +64,7 @@ pub fn build_arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice>
 /// Parses the swap of an arm: `off`, or areas joined by `+`.
 ///
 /// # Errors
-/// What is wrong in the text, and the valid forms.
+/// If the text is invalid: what is wrong, and the valid forms.
 pub fn parse_swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     if text == "off" {
         return Ok(Vec::new());
@@ -71,7 +72,7 @@ pub fn parse_swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     text.split('+').map(parse_area).collect()
 }
 
-/// Parses a swap area: `zram:512M:lz4` or `file:512M`. Block devices are not offered: their
+/// Parses a swap area: `zram:512M:lz4` or `file:512M`. A block device cannot be given, because its
 /// contents would be lost.
 fn parse_area(text: &str) -> Result<TrialSwap, String> {
     let mut parts = text.split(':');
@@ -133,7 +134,7 @@ fn parse_percentage(text: &str) -> Result<u8, String> {
     whole_percent(percent)
 }
 
-/// Converts a share to a whole number of percent, the only form that the kernel takes.
+/// Converts a share to a whole number of percent, the only form that the kernel accepts.
 pub(crate) fn whole_percent(percent: Percent) -> Result<u8, String> {
     let mut whole = 1..=100u8;
     whole.find(|whole| f64::from(*whole) == percent.get()).ok_or_else(|| {
@@ -174,13 +175,13 @@ pub(crate) fn check_size(size: Bytes) -> Result<u64, String> {
     is_large.then_some(size.get()).ok_or_else(found)
 }
 
-/// Checks a swap priority: swapon may set it if it is not negative; negative ones are assigned by
-/// the kernel itself.
+/// Checks a swap priority. A process that calls swapon may only set priorities that are not
+/// negative; the kernel assigns negative ones itself.
 pub(crate) fn check_priority(priority: i16) -> Result<i16, String> {
     (priority >= 0).then_some(priority).ok_or_else(|| expected_priority(&priority))
 }
 
-/// Checks the name of an algorithm. Other text is refused, since the name is written to files in
+/// Checks the name of an algorithm. Other text is refused, because the name is written to files in
 /// sysfs.
 pub(crate) fn check_word(text: &str) -> Result<String, String> {
     match text.parse() {

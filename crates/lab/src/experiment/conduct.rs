@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs an experiment: one run after the other, each with the settings of its arm borrowed for it.
+//! Runs an experiment: one run after the other, each with the settings of its arm.
 //!
-//! After a run everything that it borrowed is returned in reverse order, and each run gets a new
-//! cgroup, so no run is affected by the one before. If the experiment ends early for any reason,
-//! the runs so far are returned.
+//! The settings are borrowed from a lender, and returned in reverse order after each run, which
+//! restores the former values. Each run also gets a new cgroup. So no run is affected by the one
+//! before. If the experiment ends early for any reason, the runs so far are returned.
 //!
-//! An arm that this machine refuses, or whose command is repeatedly killed for lack of memory or
-//! exceeds its deadline, is dropped (see `pagewise_stats`), and the others continue while two are
-//! left. If one of the last two fails in this way, the experiment ends with an error.
+//! An arm is dropped (see `pagewise_stats`) if this machine refuses its settings, or if its command
+//! is repeatedly killed for lack of memory or exceeds its deadline. The others continue while at
+//! least two are left. If one of the last two fails in this way, the experiment ends with an error.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use super::run::{self, NotRun, RunResult, RunSetup, StartedProgram};
 use super::trouble::{ExperimentError, failure, quote};
 use super::watcher::Watcher;
 
-/// Number of runs with pairs that may fail; one more ends the experiment.
+/// Number of runs after the warm-up that may fail; one more failure ends the experiment.
 const FAILURES: usize = 3;
 
 /// How to stop an experiment, and who receives its events.
@@ -53,7 +53,7 @@ pub struct ExperimentRuns {
     pub trouble: Option<ExperimentError>,
 }
 
-/// Conducts an experiment. Without a lender nothing is borrowed: no settings, no cgroup.
+/// Conducts an experiment. Without a lender, runs have no settings and no cgroup.
 pub fn conduct<'a>(
     experiment: &Experiment,
     lender: Option<&'a mut (dyn Lender + 'a)>,
@@ -132,7 +132,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         Ok(())
     }
 
-    /// Runs the warm-up: the first run fills caches; the rounds after it show how much runs vary.
+    /// Runs the warm-up: the first run fills caches; the rounds after it show how much the results
+    /// of runs vary.
     fn warm_up(&mut self) -> Result<(), ExperimentError> {
         self.run_one(0, None)?;
         for _ in 0..self.experiment.warm_up {
@@ -149,8 +150,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         dropped::kept_arms(self.experiment, &dropped::dropped_arms(self.experiment, &self.runs))
     }
 
-    /// Whether the experiment can end now: this number of pairs is a planned interim look, and the
-    /// verdict is decided.
+    /// Whether the experiment can end now: if an interim look was planned after this number of
+    /// pairs, and the verdict is already decided.
     fn may_end(&self, looks: &[TrialLook]) -> bool {
         let first = looks.first().map_or(0, |look| look.pairs as usize);
         if self.kept_arms().len() != 2 || looks.len() < 2 || self.runs.len() < 2 * first {
@@ -204,8 +205,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         Ok(TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) })
     }
 
-    /// Fills in the record of a run. If a workload was killed before it printed its results, they
-    /// are missing.
+    /// Fills in the record of a run. If a workload was killed before it printed its results, the
+    /// record has none.
     fn with_results(&self, announced: TrialRun, run: &RunResult) -> TrialRun {
         let message = |(name, pattern): &(String, Pattern)| {
             Some((name.clone(), pattern.number(&run.message)?))
@@ -229,8 +230,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
     }
 
-    /// Checks a run of the warm-up: it must succeed and print everything that is measured. Excepted
-    /// are failures that count as the result of an arm, while more than two arms are left.
+    /// Checks a run of the warm-up: it must succeed and print everything that is measured. A
+    /// failure that counts as the result of its arm is accepted while more than two arms are left.
     fn check_usable(
         &self,
         run: &TrialRun,
@@ -281,7 +282,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
     }
 
-    /// Borrows the settings of an arm, runs the command, and returns what was borrowed.
+    /// Sets up the arm, runs the command, and restores the settings.
     fn run_with_loans(&mut self, at: usize) -> Result<RunResult, ExperimentError> {
         let arm = &self.experiment.arms[at];
         let mut lent = RunLoans::default();
@@ -290,7 +291,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             Err(refused) => Err(refused),
         };
         let returned = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
-        // a failed return is reported instead of a refusal, as it is the more serious error
+        // if restoring failed, that error is reported instead of a refusal, because it is more
+        // serious
         if let Err(ExperimentError::Refused { .. }) = &ran {
             returned?;
             return ran;
@@ -336,7 +338,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         })
     }
 
-    /// Returns loans in reverse order. A failure does not stop the others from being returned.
+    /// Returns loans in reverse order. If one cannot be returned, the others still are.
     fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
         let returned = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
@@ -346,7 +348,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             .map_or(Ok(()), |source| Err(ExperimentError::Kept { arm: arm.to_owned(), source }))
     }
 
-    /// Returns the swap files, which all runs shared.
+    /// Returns the swap files, which all runs used.
     fn give_back_files(&mut self) -> Result<(), ExperimentError> {
         let loans: Vec<LoanId> = self.files.values().map(|file| file.loan).collect();
         let arm = self.runs.last().map_or_else(String::new, |run| run.arm.clone());

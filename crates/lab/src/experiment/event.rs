@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Events of a running experiment, for the user interface and for recording.
 //!
-//! The events come from a conductor in this process, or from one in a guest, which sends each as a
-//! message of JSON to the runner. Each run is an event as soon as it ends, so that a guest that dies
-//! loses only its current run. The events that only the runner can know are never read from a guest.
+//! The events come from a conductor in this process, or from one in a guest, which sends each event
+//! to the runner as a JSON message. Each run is an event as soon as it ends, so that a guest that
+//! crashes loses only its current run. Events that only the runner can know are never accepted from
+//! a guest.
 
 use pagewise_model::{Clock, Refusal, TrialForecast, TrialRun};
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,8 @@ pub enum TrialEvent {
     Ran(Box<TrialRun>),
     /// The warm-up is over; has the expected precision after all pairs, if that can be computed.
     Forecast(Option<TrialForecast>),
-    /// The experiment ended early, and why. Only a guest sends this and the next event.
+    /// The experiment ended early, for this reason. Only a guest sends this event and
+    /// [`Self::Done`].
     Trouble(Refusal),
     /// The experiment is over: there will be no more runs.
     Done,
@@ -56,7 +58,7 @@ impl TrialEvent {
 mod tests {
     use super::*;
 
-    /// Messages of a guest: it cannot claim a clock, nor send messages to the user.
+    /// Messages of a guest: a guest can neither choose the clock nor send messages to the user.
     #[test]
     fn a_message_is_an_event_of_a_conductor() {
         let trouble = TrialEvent::Trouble(Refusal::new("zram", "no such module"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A small command for experiments about the machine itself: fills some memory and reads it at
+//! A small command for experiments about the machine itself: fills some memory and accesses it at
 //! random.
 //!
-//! It does the same work each time, takes some dozens of milliseconds, and needs only a CPU and
-//! `MEMORY`.
+//! Each run does the same work, takes some dozens of milliseconds, and needs only a CPU and
+//! `MEMORY` bytes.
 
 /// Size of the memory that the exercise fills, in bytes.
 const MEMORY: usize = 8 << 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Samples what a run uses, and keeps the maximum of each value and kswapd's CPU time.
 //!
-//! When the command has ended, its memory and swap are free again, so they are sampled while it
+//! When the command has ended, its memory and swap are already free, so both are sampled while it
 //! runs. A zram device records its maximum memory use itself.
 
 use pagewise_model::lend::MemoryGroup;
@@ -104,7 +104,7 @@ impl<'h> Gauges<'h> {
         if let Some(neighbour) = &mut self.neighbour {
             neighbour.most_zswap = neighbour.most_zswap.max(neighbour.group.zswap(self.host));
         }
-        // with a neighbour, the pool of both programs counts, as for a zram device
+        // with a neighbour, zswap's pool counts for both programs together, like a zram device
         let own = self.group.as_ref().filter(|_| self.neighbour.is_none());
         let zswap = own.and_then(|group| group.zswap(self.host));
         self.most_zswap = self.most_zswap.max(zswap);
@@ -118,7 +118,7 @@ impl<'h> Gauges<'h> {
         }
     }
 
-    /// Restarts the counters at the mark; maxima remain those of the whole run.
+    /// Restarts the counters when the command prints its mark; maxima still cover the whole run.
     pub(super) fn restart(&mut self) {
         self.kswapd_time = self.kswapd.time(self.host);
         self.stall = Stall::read(self.host, self.group.as_ref());
@@ -127,8 +127,8 @@ impl<'h> Gauges<'h> {
         }
     }
 
-    /// Adds the sampled values to `changed`. Call it when the command has ended, before anything is
-    /// returned.
+    /// Adds the sampled values to `changed`. Call it after the command has ended, but before swap
+    /// and cgroup are returned to the lender.
     pub(super) fn add_to(&self, changed: &mut Changed) {
         let float = |bytes: Bytes| bytes.get() as f64;
         let peak = self.group.as_ref().and_then(|group| group.swap_peak(self.host));
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// The test's own thread takes the place of kswapd.
+    /// In this test, the test's own thread takes the place of kswapd.
     #[test]
     fn what_was_counted_before_a_new_start_is_left_out() {
         let host = HostRoot::live().unwrap();

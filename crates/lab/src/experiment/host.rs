@@ -3,12 +3,12 @@
 //! host.
 //!
 //! Each run has a new cgroup, so the cgroup's counters are those of the run. cgroup v2 has all
-//! counters that are needed; v1 has refaults only, so the others are read for the whole host
-//! (`/proc/vmstat`) and marked as such. Reclaim that is due to a cgroup's own limit is not counted
-//! in `/proc/vmstat`: with such a limit and v1 it is unknown, and is left out instead of being
-//! reported as 0.
+//! counters that are needed. v1 counts only refaults, so the others are read for the whole host
+//! (`/proc/vmstat`) and marked as such. `/proc/vmstat` does not count reclaim that is due to a
+//! cgroup's own limit: with such a limit and v1, reclaim is unknown, and it is left out instead of
+//! being reported as 0.
 //!
-//! What must be sampled during the run, such as swap in use, is in `gauges`.
+//! Values that must be sampled during the run, such as swap in use, are read in `gauges`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::swap_traffic::{LentSwap, SwapTraffic, Swapped};
 
-/// A metric, and the counters whose sum it is: their names in a cgroup, then their names for the
+/// A metric that is a sum of counters: its name, their names in a cgroup, and their names for the
 /// whole host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);
 
@@ -45,7 +45,7 @@ const SUMS: [Sum; 13] = [
 ];
 const REFAULTED: &[&str] = &["workingset_refault_anon", "workingset_refault_file"];
 
-/// Metrics of reclaim that is due to a limit, which the host does not count.
+/// Metrics of reclaim: `/proc/vmstat` does not count reclaim that is due to a cgroup's limit.
 const OF_LIMIT: [&str; 3] = [SCANNED, DIRECT_SCANS, STOLEN];
 
 /// The host's counters at the start of a run.
@@ -168,8 +168,8 @@ impl Changed {
         }
     }
 
-    /// Adds the value of a metric: the cgroup's own or else the host's, which is then marked as
-    /// host-wide.
+    /// Adds the value of a metric: the cgroup's if it is known; otherwise the host's, which is
+    /// marked as host-wide.
     pub(super) fn add(&mut self, name: &str, own: Option<f64>, wide: impl FnOnce() -> Option<f64>) {
         let value = own.or_else(wide);
         if own.is_none() && value.is_some() {
@@ -180,9 +180,9 @@ impl Changed {
 }
 
 impl CounterGrowth<'_> {
-    /// The increase of the sum of these counters; `None` if one of them does not exist. Counters
-    /// that only some kernels have, such as `pgscan_khugepaged`, are therefore not in the host's
-    /// lists.
+    /// The increase of the sum of these counters; `None` if one of them does not exist. For that
+    /// reason the host's lists have no counters that only some kernels have, such as
+    /// `pgscan_khugepaged`.
     fn sum(&self, names: &[&str]) -> Option<f64> {
         let one = |name: &&str| self.to.get(name).get()?.checked_sub(self.from.get(name).get()?);
         names.iter().map(one).sum::<Option<u64>>().map(|sum| sum as f64)
@@ -262,8 +262,8 @@ mod tests {
         }
     }
 
-    /// With v1, reclaim due to the limit is unknown; and refaults of the cgroup are not divided by
-    /// pages of the host.
+    /// With v1, reclaim due to the limit is unknown, and refaults of the cgroup are not divided by
+    /// the host's scanned pages.
     #[test]
     fn a_group_of_version_1_leaves_out_what_nobody_knows() {
         let limited = count_growth(Some(V1), true);
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(same.values[SCANNED], 0.0);
     }
 
-    /// The host's counters are at least those of a process that reads files.
+    /// The host's counters grow at least by what a process does that reads files.
     #[test]
     fn counters_of_this_host_are_found_and_said_to_be_the_hosts() {
         let host = HostRoot::live().unwrap();

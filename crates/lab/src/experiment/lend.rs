@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Borrows for an arm's next run: settings, swap, a cgroup, in this order.
+//! Borrows from the lender what the next run of an arm needs: settings, swap and a cgroup, in this
+//! order.
 //!
-//! The cgroup comes last: a v1 cgroup copies the host's swappiness when it is made, so a later
-//! change of the setting would have no effect. It is returned first: its processes are killed, so
-//! that their swap is freed and swapoff need not read it back.
+//! The cgroup comes last, because a v1 cgroup copies the host's swappiness when it is made, and a
+//! later change of the setting would have no effect. The cgroup is returned first: its processes
+//! are killed, which frees their swap, so that swapoff need not read it back.
 //!
-//! Writing a swap file is slow, so it is borrowed once and used by all runs; every run formats it
-//! anew.
+//! Writing a swap file is slow, so the file is borrowed once and used by all runs; every run
+//! formats it again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,8 +25,8 @@ use pagewise_stats::{Experiment, Neighbour};
 
 use super::swap_traffic::LentSwap;
 
-/// Upper bound (exclusive) from which priorities that are not given are counted down, unless an
-/// area has a given one.
+/// Priorities of areas without a given one are counted down from this value (not included), unless
+/// another area has a given priority.
 const USUAL_PRIORITY: i16 = 100;
 /// The kernel setting of which each v1 cgroup has its own copy.
 const SWAPPINESS: &str = "vm.swappiness";
@@ -47,7 +48,8 @@ pub(super) struct RunLoans {
 /// Swap files shared by all runs, by their index in an arm and their size.
 pub(super) type Files = BTreeMap<(usize, u64), SwapFile>;
 
-/// Borrows everything for one run. If something is refused, what was lent before is in `lent`.
+/// Borrows everything for one run. If the lender refuses something, `lent` still has what was
+/// borrowed before.
 pub(super) fn borrow(
     lender: &mut dyn Lender,
     arm: &TrialArm,
@@ -80,7 +82,7 @@ pub(super) fn borrow(
     Ok(())
 }
 
-/// What the neighbour's cgroup must be like, with the arm's settings for it.
+/// The specification of the neighbour's cgroup, with the arm's settings for it.
 fn neighbour_spec(arm: &TrialArm, neighbour: &Neighbour) -> Result<GroupSpec, Refusal> {
     let max = neighbour.memory_limit_bytes.map(Bytes::new);
     let mut spec = GroupSpec { max, ..GroupSpec::default() };
@@ -105,9 +107,9 @@ fn neighbour_spec(arm: &TrialArm, neighbour: &Neighbour) -> Result<GroupSpec, Re
     Ok(spec)
 }
 
-/// Switches zswap on if an area uses it. For areas without zswap it is switched off: if the host's
-/// zswap is on, it would compress their pages too. If the arm has the zswap setting, that is left
-/// alone.
+/// Switches zswap on if an area uses it. Otherwise switches zswap off: if it were on, it would
+/// compress the pages of areas that should not have it. If the arm has a setting for zswap, that
+/// setting is used instead.
 fn borrow_zswap(
     lender: &mut dyn Lender,
     arm: &TrialArm,
@@ -152,7 +154,7 @@ fn borrow_group(
     }
 }
 
-/// Whether this host has swap; an arm without swap must then be barred from using it.
+/// Whether this host has swap. If it has, an arm without swap must be barred from using it.
 fn has_swap() -> bool {
     HostRoot::live().is_ok_and(|host| HostGauges(&host).has_swap())
 }
@@ -202,7 +204,7 @@ fn borrow_swap(
     Ok(())
 }
 
-/// Applies the arm's zram settings to a device; they are the same for all devices of the arm.
+/// Applies the arm's zram settings to a device. All devices of the arm have the same settings.
 fn set_up(
     lender: &mut dyn Lender,
     settings: &[TrialSetting],
@@ -235,9 +237,9 @@ fn borrow_file(
     Ok(path)
 }
 
-/// Priorities of the areas: those without a given one come after those that have one, in the given
-/// order. If the kernel assigned them, some kernels would use the areas round-robin and others one
-/// after the other.
+/// Priorities of the areas: areas without a given priority come after those that have one, in the
+/// given order. If the kernel assigned the priorities, some kernels would use the areas round-robin
+/// and others one after the other.
 pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
     let mut next = areas.iter().filter_map(TrialSwap::priority).min().unwrap_or(USUAL_PRIORITY);
     let mut given = |area: &TrialSwap| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A line of the command's output that marks the moment from which a run is measured.
 //!
-//! The thread that reads the output finds the line and signals it through an eventfd, for which the
-//! conductor waits together with the command's end. The command is stopped (SIGSTOP) while counters
-//! are read, so that all counters are of the same moment.
+//! The thread that reads the output finds the line and signals that through an eventfd; the
+//! conductor waits for the eventfd and for the command's end at the same time. The command is
+//! stopped (SIGSTOP) while counters are read, so that all counters are of the same moment.
 
 use std::os::fd::OwnedFd;
 
@@ -82,7 +82,7 @@ mod tests {
     fn is_found(line: &str, pieces: &[&[u8]]) -> bool {
         let (mut finder, signal) = LineFinder::new(line).unwrap();
         pieces.iter().for_each(|piece| finder.read(piece));
-        // with the finder dropped, nothing more will be written
+        // the finder is dropped, so that nothing can be written to the eventfd any more
         drop(finder);
         rustix::io::ioctl_fionbio(&signal, true).unwrap();
         rustix::io::read(&signal, &mut [0; 8]).is_ok()
@@ -101,8 +101,8 @@ mod tests {
     }
 
     proptest! {
-        /// However the output is cut into pieces and whatever it contains, the line is found
-        /// exactly if it is there.
+        /// The line is found if and only if the output contains it, whatever else the output
+        /// contains and however it is cut into pieces.
         #[test]
         fn it_is_found_where_a_naive_search_finds_it(
             text in "[ab\n]{0,40}",

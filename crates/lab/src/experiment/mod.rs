@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Conducts an experiment: finds which of several arms (settings of the machine) is better for a
-//! command, from a number of pairs of runs, or that no difference was found.
+//! Conducts an experiment: finds out by pairs of runs which of several arms (settings of the
+//! machine) is better for a command, or that no difference can be shown.
 //!
 //! ```text
 //! let experiment = Experiment { .. };            what is run, what is compared, how often
@@ -11,14 +11,14 @@
 //! ```
 //!
 //! `lend` borrows the settings of an arm; `run` starts the command in a borrowed cgroup and
-//! measures it with all its child processes (`host` reads counters, `gauges` samples what the run
-//! holds), from its start or from a line that it prints (`mark`). [`judge`](pagewise_stats::judge)
-//! needs the raw runs only, so recorded runs can be judged again.
+//! measures it with all its child processes, from its start or from a line that it prints (`mark`).
+//! `host` reads counters; `gauges` samples memory and swap in use. [`judge`](pagewise_stats::judge)
+//! needs only the raw runs, so recorded runs can be judged again.
 //!
-//! Safeguards: runs come in pairs in random order, so that drift affects both sides equally; the
-//! first run and some warm-up rounds are discarded; results are read only at planned points. The
-//! meaning of the runs, and the number of pairs after which they may be read, are defined in
-//! `pagewise_stats`.
+//! Safeguards: runs come in pairs in random order, so that drift affects both arms equally; the
+//! first run and some warm-up rounds are discarded; a verdict is computed only at planned points.
+//! `pagewise_stats` defines the meaning of the runs, and the numbers of pairs after which a verdict
+//! may be computed.
 
 mod arm_source;
 mod conduct;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads standard output and error of a command together, and keeps the end of them.
+//! Reads standard output and error of a command together, and keeps the end of both.
 //!
-//! It is read as it arrives, so that the command never blocks, and is not kept in a file: the page
-//! cache of the file would be charged to the command's cgroup.
+//! The output is read as it arrives, so that the command never blocks. It is not written to a file,
+//! because the page cache of the file would be charged to the command's cgroup.
 
 use std::io::Read;
 use std::thread::JoinHandle;

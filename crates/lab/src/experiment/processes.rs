@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the processes of a run. Those that it left behind become our children, are killed and
-//! reaped.
+//! Finds the processes of a run. Processes that outlive the command become children of this
+//! process, which kills and reaps them.
 //!
 //! The kernel reparents a process whose parent has ended to the nearest ancestor that is a
-//! subreaper. During an experiment that is this process, so nothing that a command starts can
-//! escape, even in a new session, and after reaping its CPU time is in our account of children.
+//! subreaper. During an experiment that is this process. So nothing that a command starts can
+//! escape, even in a new session; and after it is reaped, its CPU time is included in that of this
+//! process's children.
 //!
-//! Children that existed before (the lender may have some) are left alone.
+//! Children that this process had before the run (the lender may have some) are left alone.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -35,14 +36,14 @@ impl Reaper {
         Self { others: children() }
     }
 
-    /// Pids of the command while it runs, and of orphans of its child processes.
+    /// Pids of the command while it runs, and of orphaned descendants of the command.
     pub(super) fn processes(&self) -> Vec<u32> {
         let ours = children();
         ours.difference(&self.others).filter_map(|pid| u32::try_from(*pid).ok()).collect()
     }
 
-    /// Kills all processes that the command left behind; returns their number. Gives up on
-    /// processes that do not end.
+    /// Kills all processes that the command left behind; returns their number. After a time limit,
+    /// processes that do not end are left.
     pub(super) fn sweep(&self) -> u32 {
         let deadline = Instant::now() + STUCK;
         let mut ended: BTreeSet<i32> = BTreeSet::new();

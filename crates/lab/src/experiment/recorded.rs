@@ -26,21 +26,21 @@ pub const SUMMARY: &str = "summary.json";
 /// Name and version of the format of `experiment.json`.
 const SCHEMA: &str = "pagewise/experiment/1";
 
-/// The key in `experiment.json` under which the workload's parameters are, beside its command.
+/// The key in `experiment.json` with the workload's parameters, in addition to its command line.
 const WORKLOAD: &str = "workload";
 
-/// Maximum size of `experiment.json` and `summary.json`, in bytes. Parsed as [`Value`] they may
+/// Maximum size of `experiment.json` and `summary.json`, in bytes. Parsed as [`Value`], a file may
 /// take 32 times as much memory.
 pub(crate) const LONGEST_DOCUMENT: u64 = 1 << 20;
 /// Maximum size of `runs.jsonl`, in bytes: 100 pairs of ten arms have about 3 MB.
 const LONGEST_RUNS: u64 = 32 << 20;
 /// Maximum length of a line of `runs.jsonl`, in bytes.
 const LONGEST_LINE: u64 = 256 << 10;
-/// Maximum number of runs in a folder of evidence; 100 pairs and 100 warm-up rounds of ten arms are
-/// 2,000.
+/// Maximum number of runs in a folder of evidence; 100 pairs and 100 warm-up rounds of ten arms
+/// make 2,000 runs.
 const MOST_RUNS: usize = 10_000;
-/// Maximum number of values of all runs together: a value of a few bytes takes ten times as much
-/// memory.
+/// Maximum number of values of all runs together: a value of a few bytes in the file takes ten
+/// times as much memory.
 const MOST_VALUES: usize = 400_000;
 
 /// Contents of `experiment.json`: the experiment, the program version and the machine.
@@ -121,12 +121,13 @@ impl Recorded {
         Ok(Self { name, experiment, runs, summary })
     }
 
-    /// Keys whose values in the summary differ from `found`; empty if there is no difference.
+    /// Keys whose values in the summary differ from those in `found`; empty if there is no
+    /// difference.
     #[must_use]
     pub fn differences(&self, found: &impl Serialize) -> Vec<String> {
         let Some(Value::Object(said)) = &self.summary else { return Vec::new() };
-        // `found` is converted through JSON text as the summary was, because parsing may change a
-        // number's last digit
+        // `found` is converted to JSON text and back, like the summary, because parsing may change
+        // the last digit of a number
         let text = serde_json::to_string(found).unwrap_or_default();
         let Ok(Value::Object(mut found)) = serde_json::from_str(&text) else { return Vec::new() };
         without_new_keys(said, &mut found);
@@ -140,8 +141,8 @@ impl Recorded {
     }
 }
 
-/// Recognises workloads by their command lines, in evidence of earlier versions that did not mark
-/// them.
+/// Recognises workloads by their command lines, because earlier versions did not record that a
+/// command is a workload.
 fn with_workloads(experiment: Experiment) -> Experiment {
     let typed = |program: Program| match program {
         Program::Argv(argv) => recognise(argv),
@@ -152,7 +153,8 @@ fn with_workloads(experiment: Experiment) -> Experiment {
     Experiment { program: typed(experiment.program), arms, ..experiment }
 }
 
-/// Drops the keys of workloads from `found` if the summary is of a version that did not write them.
+/// Drops from `found` the keys of workloads, if the version that wrote the summary did not write
+/// them.
 fn without_new_keys(said: &Map<String, Value>, found: &mut Map<String, Value>) {
     if !said.contains_key(WORKLOAD) {
         found.remove(WORKLOAD);
@@ -176,9 +178,9 @@ fn parse_document<T: for<'a> Deserialize<'a>>(
         .map_err(|error| Error::Unusable { path: folder.join(name), what: error.to_string() })
 }
 
-/// Parses `runs.jsonl` line by line, so that only the runs are in memory, and of their values at
-/// most [`MOST_VALUES`]. An incomplete last line is ignored: the writer was killed while it wrote
-/// it.
+/// Parses `runs.jsonl` line by line, so that the text is never in memory as a whole; the runs may
+/// have at most [`MOST_VALUES`] values together. An incomplete last line is ignored, because the
+/// writer was killed while it wrote that line.
 fn parse_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     let unusable = |what: String| Error::Unusable { path: folder.join(RUNS), what };
     let mut text = BufReader::new(text);
@@ -290,7 +292,7 @@ mod tests {
         assert!(wide.contains("line 34: expected at most 10000 runs and 400000 values"), "{wide}");
     }
 
-    /// Evidence of versions that wrote the command line of a workload but not its parameters.
+    /// Evidence of versions that wrote a workload's command line but not its parameters.
     #[test]
     fn a_workload_of_old_evidence_is_recognised_and_its_summary_still_agrees() {
         let workload = pagewise_workload::Workload::from_words("swap", &[]).unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs experiments with two identical arms, to find how often this machine raises a false alarm
-//! and which effect it can detect.
+//! Runs experiments with two identical arms, to find out how often this machine raises a false
+//! alarm, and how small an effect it can detect.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -20,15 +20,17 @@ use super::trouble::ExperimentError;
 
 /// Default for the maximum number of experiments in a selftest.
 pub const TRIALS: u32 = 12;
-/// Time after which no further experiment is started if it would probably end later than this.
+/// No further experiment is started if it would probably end later than this after the start.
 const TIME_FOR_ALL: Duration = Duration::from_secs(40);
 /// Accepted probability of a false alarm.
 const ALARM: f64 = 0.05;
 
-/// Runs `program` with `arguments` repeatedly, in at most `most` trials. Nothing is borrowed.
+/// Runs `program` with `arguments` repeatedly, in at most `most` experiments. No settings are
+/// changed.
 ///
 /// # Errors
-/// If the command fails. If the user stops the selftest, the result so far is returned.
+/// If the command fails. If the user stops the selftest, that is no error: the result so far is
+/// returned.
 pub fn selftest(
     program: &Path,
     arguments: &[&str],
@@ -68,8 +70,8 @@ pub fn selftest(
     Ok(summarize(&trials, stopped, began.elapsed()))
 }
 
-/// An experiment with identical arms. Each has a seed of its own: with the same order of runs a
-/// false alarm would recur each time.
+/// An experiment with identical arms. Each experiment has a seed of its own, because with the same
+/// order of runs the same false alarm would occur again.
 fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment {
     let arm = |name: &str| TrialArm {
         name: name.to_owned(),
@@ -123,7 +125,7 @@ fn summarize(trials: &[Trial], stopped: bool, time: Duration) -> SelfTest {
 fn of_metric(trials: &[Trial], name: &str) -> SelfTestMetric {
     let all = trials.iter().flat_map(|trial| &trial.metrics).filter(|metric| metric.name == name);
     let alarms = all.clone().filter(|it| matches!(it.verdict, Verdict::Better | Verdict::Worse));
-    // the detectable effect after 7 pairs measures how much runs vary
+    // the effect that 7 pairs can detect shows how much runs vary
     let one = detectable_effect(1e-6, USUAL_PAIRS) / 1e-6;
     let spreads = all.filter_map(|it| Some(it.detectable_effect?.ln_1p() / one));
     let run_spread = median(&spreads.collect::<Vec<_>>());
@@ -136,7 +138,8 @@ fn of_metric(trials: &[Trial], name: &str) -> SelfTestMetric {
     }
 }
 
-/// Probability of at least this many false alarms if each experiment has the accepted probability.
+/// Probability of at least this many false alarms if each experiment raises one with the accepted
+/// probability.
 fn as_many_by_chance(trials: u32, alarms: u32) -> f64 {
     let mut likely = (1.0 - ALARM).powi(i32::try_from(trials).unwrap_or(i32::MAX));
     let mut fewer = 0.0;
@@ -183,8 +186,7 @@ mod tests {
         super::summarize(&trials, false, Duration::ZERO)
     }
 
-    /// A machine without a difference between arms is found sound, in all but about one of a
-    /// hundred selftests.
+    /// If arms do not differ, a machine is found sound in all but about one of a hundred selftests.
     #[test]
     fn a_against_a_is_hardly_ever_a_difference() {
         let all: Vec<SelfTest> = (0..40).map(|seed| made_up_selftest(1.0, seed)).collect();
@@ -202,8 +204,8 @@ mod tests {
         }
     }
 
-    /// The control: if the second arm were slower merely because it comes second, the selftest
-    /// would show it.
+    /// The opposite case: if the second arm were slower only because it comes second, the selftest
+    /// would show that.
     #[test]
     fn a_machine_that_prefers_an_arm_is_not_sound() {
         for seed in 0..5 {

@@ -2,13 +2,13 @@
 //! Computes from counters before and after a run how many pages were swapped in and out, by the
 //! kind of device.
 //!
-//! The arms of an experiment cannot be compared by `pswpin` alone (see [`SwappedPages`]);
-//! `swap-ins` is the sum that can. Disk traffic is read from the disk itself if it belongs to the
-//! arm alone; otherwise it is what was swapped minus the traffic of zram devices. A disk for zram's
-//! writeback always belongs to the arm alone.
+//! `pswpin` alone does not make arms comparable (see [`SwappedPages`]); the sum `swap-ins` does.
+//! Disk traffic is read from the disk itself if only the arm uses the disk; otherwise it is the
+//! number of swapped pages minus the traffic of zram devices. A disk for zram's writeback is always
+//! used by the arm alone.
 //!
-//! All of it is counted for the whole host. While an arm has swap areas of its own, the host has no
-//! others.
+//! All counters are those of the whole host. While an arm has swap areas of its own, the host has
+//! no other swap.
 
 use std::path::{Path, PathBuf};
 
@@ -186,7 +186,8 @@ mod tests {
         assert_eq!(found, [(SWAP_INS, 307.0)]);
     }
 
-    /// A page that zram reads back from its disk also counts as swapped in from zram.
+    /// A page that zram reads back from its disk counts twice: as disk traffic, and as swapped in
+    /// from zram.
     #[test]
     fn what_zram_writes_back_is_traffic_of_a_disk() {
         let behind_zram = vec!["/dev/vda".into()];

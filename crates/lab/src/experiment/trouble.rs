@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The errors that end an experiment early, and what to do about them.
+//! The errors that end an experiment early, each with advice for the user.
 
 use pagewise_guest::program::last_lines;
 use pagewise_model::{Advice, Refusal, RunEnd};
@@ -14,7 +14,7 @@ pub enum ExperimentError {
     /// The command's program does not exist.
     #[error("{0}: expected a program, found none of that name")]
     NoProgram(String),
-    /// PATH leads to a program that another user could replace.
+    /// The program that PATH leads to could be replaced by another user.
     #[error(transparent)]
     Untrusted(pagewise_observe::ProgramError),
     /// The lender refused a setting.
@@ -25,7 +25,7 @@ pub enum ExperimentError {
         /// What was refused, and why.
         source: Refusal,
     },
-    /// Something borrowed could not be returned; the lender tries again when it is dropped.
+    /// Something could not be returned to the lender, which tries again when it is dropped.
     #[error("giving back what a run of arm {arm} had borrowed")]
     Kept {
         /// Name of the arm.
@@ -46,7 +46,7 @@ pub enum ExperimentError {
         /// The end of the command's output, as `; it said: …`.
         message: String,
     },
-    /// The primary metric is one that only workloads report, and the command did not print it.
+    /// The primary metric is one that a workload must print, and the command did not print it.
     #[error("the command does not say {metric}, which was to decide{message}")]
     NotTold {
         /// Name of the metric.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! CPU time and major faults of a run, from its start up to some moment.
+//! CPU time and major faults of a run, from its start to a later moment.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Usage of a process that has not started any other. Values that cannot be read count as 0:
-    /// the error is a millisecond or two.
+    /// CPU time and faults of a process that has not started any other process. Values that cannot
+    /// be read count as 0, which is an error of a millisecond or two.
     pub(super) fn at_gate(host: &HostRoot, pid: u32) -> Self {
         let (time, major_faults) = process_usage(host, pid);
         Self { cpu_nanos: time.map_or(0, Nanos::get), major_faults: major_faults.unwrap_or(0) }
     }
 
-    /// Usage of running processes and all that they started; CPU time is that of their cgroup, if
-    /// the kernel counts it there.
+    /// CPU time and faults of running processes and of all processes that they started. If the
+    /// kernel counts CPU time in their cgroup, that value is used.
     pub(super) fn of_families(
         host: &HostRoot,
         processes: &[u32],
@@ -38,8 +38,8 @@ impl Usage {
         Self { cpu_nanos, major_faults }
     }
 
-    /// Usage of all children that were reaped since `before`; CPU time is that of the cgroup, if
-    /// the kernel counts it there.
+    /// CPU time and faults of all children that were reaped since `before`. If the kernel counts
+    /// CPU time in the cgroup, that value is used.
     pub(super) fn since(before: OwnUsage, group_seconds: Option<f64>) -> Self {
         let now = OwnUsage::of_ended_children();
         let cpu = now.cpu.saturating_sub(before.cpu);

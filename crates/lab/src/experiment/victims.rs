@@ -2,14 +2,16 @@
 //! Finds in the kernel's log the processes of a run's cgroup that the OOM killer killed.
 //!
 //! The log is that of the whole host, so kills are filtered by cgroup. The kernel prints the cgroup
-//! for at most ten kills in five seconds. A kill without it may concern any cgroup and is left out;
-//! the cgroup's own counter of kills is complete.
+//! for at most ten kills in five seconds. A kill that is printed without a cgroup may belong to any
+//! cgroup and is left out; the number of kills comes from the cgroup's own counter, which is
+//! complete.
 
 use pagewise_model::OomKill;
 use pagewise_model::lend::MemoryGroup;
 use pagewise_observe::KillsSince;
 
-/// The kernel's log from now on; `None` if it is not readable, or without a cgroup to filter by.
+/// The kernel's log from now on; `None` if it is not readable, or if there is no cgroup by which to
+/// filter.
 #[derive(Debug)]
 pub(super) struct Log(Option<(KillsSince, String)>);
 
@@ -26,9 +28,10 @@ impl Log {
     }
 }
 
-/// The kills in this cgroup. `group` is the last part of the cgroup's path, which is unique: it
-/// contains our pid and a number. The paths that the kernel prints start at the root of the
-/// hierarchy, which is not visible in a container.
+/// The kills in this cgroup. `group` is the last part of the cgroup's path, which is unique,
+/// because it contains the pid of this process and a number. The complete path is not compared,
+/// because the kernel prints it from the root of the hierarchy, which is not visible in a
+/// container.
 fn of_group(kills: &[OomKill], group: &str) -> Vec<String> {
     let is_ours = |kill: &&OomKill| {
         let path = kill.victim_group.as_ref().map_or("", |path| path.as_str());
@@ -49,8 +52,8 @@ mod tests {
         OomVictim { name: Name::from(name), ..OomVictim::default() }
     }
 
-    /// The record of a killed process with its cgroup; `None`: the kernel left the cgroup out,
-    /// because of the rate limit.
+    /// The log record of a killed process with its cgroup. `None`: the kernel did not print the
+    /// cgroup, because of its rate limit.
     fn kill(name: &str, group: Option<&str>) -> OomKill {
         let victim_group = group.map(Name::from);
         OomKill { victim: Some(victim(name)), victim_group, ..OomKill::default() }

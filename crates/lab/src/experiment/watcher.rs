@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Kills the command's process group if this program is killed, since nobody else would end it.
+//! Kills the command's process group if this program is killed, because no other process would.
 //!
-//! A shell reads lines from a pipe whose other end only this program has: the process group of the
-//! current run, or an empty line between runs. If the pipe ends without an empty line, it kills the
-//! last group. The shell is in its own process group, so that Ctrl-C does not reach it. It is
-//! reaped after all runs, so its CPU time is counted for none.
+//! The watcher is a shell that reads lines from a pipe, of which only this program has the other
+//! end: the process group of the current run, or an empty line between runs. If the pipe closes and
+//! the last line was not empty, the shell kills that group. The shell is in its own process group,
+//! so that Ctrl-C does not reach it. It is reaped after all runs, so its CPU time is not counted
+//! for any run.
 //!
-//! Processes that leave the group escape from it; if there is a cgroup, returning the loan kills
-//! these too.
+//! Processes that leave the process group escape from the watcher. If there is a cgroup, they are
+//! killed when it is returned to the lender.
 
 #![expect(
     clippy::disallowed_methods,
@@ -24,14 +25,14 @@ use pagewise_guest::program;
 /// that line was empty. dash accepts `--` only after `-s`.
 const SCRIPT: &str = r#"last=; while read -r group; do last=$group; done; [ -z "$last" ] || kill -s KILL -- "-$last""#;
 
-/// The input of a shell that kills the running process group if this program is killed. Dropping
-/// the value tells the shell that all runs are over.
+/// The pipe to a shell that kills the running process group if this program is killed. Dropping
+/// this value ends the shell without a kill.
 #[derive(Debug)]
 pub(super) struct Watcher(Option<Child>);
 
 impl Watcher {
-    /// Starts the shell. If that fails, nothing is watched, and a kill -9 of this program leaves
-    /// the command running.
+    /// Starts the shell. If that fails, there is no watcher, and the command continues to run after
+    /// a kill -9 of this program.
     pub(super) fn new() -> Self {
         let start = || {
             let mut command = Command::new(program::find("sh", "dash").ok()?);
@@ -77,7 +78,7 @@ mod tests {
         false
     }
 
-    /// What happens if this program is killed: the pipe ends without an empty line.
+    /// Simulates that this program is killed: the pipe closes without an empty line.
     #[test]
     fn the_group_of_one_who_is_gone_is_killed_and_no_other() {
         let sleeper = || Command::new("sleep").arg("999").process_group(0).spawn().unwrap();

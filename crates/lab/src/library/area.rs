@@ -13,8 +13,8 @@ use crate::experiment::{check_priority, check_size, check_word, whole_percent};
 /// Device of the first disk of a guest.
 const DISK: &str = "/dev/vda";
 
-/// A swap area as written in a file: one of `zram`, `file` and `disk`, or a `zswap` in front of the
-/// other areas.
+/// A swap area as written in a file: a `zram`, a `file` or a `disk`; or a `zswap`, which is in
+/// front of the other areas.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Area {
@@ -25,7 +25,7 @@ pub(super) struct Area {
     zswap: Option<String>,
     /// zswap's pool limit in percent of RAM.
     percent: Option<u8>,
-    /// Percentage of zswap's pool limit below which a pool that was full accepts pages again.
+    /// After zswap's pool was full, it accepts pages again below this percentage of its limit.
     accept: Option<u8>,
     /// Whether zswap's shrinker is enabled.
     shrinker: bool,

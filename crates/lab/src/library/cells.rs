@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Makes cells from an experiment file and the user's choice: one for each kernel and memory size.
 //!
-//! Nothing is checked on this machine here: whether it has the swap, the settings and the kernels
-//! turns out when a cell is run.
+//! Nothing is checked on this machine here: only when a cell is run does it turn out whether the
+//! machine has the swap, the settings and the kernels.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub struct Choice {
     pub memory: Vec<Bytes>,
     /// Whether not to count instructions in guests. With KVM, elapsed time can then be judged.
     pub no_count: bool,
-    /// Names of the only arms to run; all if empty.
+    /// Names of the arms to run, without the others; if empty, all arms are run.
     pub arms: Vec<String>,
     /// Number of pairs to run instead of the file's number.
     pub pairs: Option<u32>,
@@ -135,8 +135,8 @@ fn cell_name(runner: &Runner) -> String {
     format!("{kernel}-{}M", machine.memory.get() >> 20)
 }
 
-/// Where to run an experiment: one entry for the host; for guests one for each kernel and memory
-/// size.
+/// The machines on which to run an experiment: this host, or a guest for each kernel and each
+/// memory size.
 fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
     let usual = super::file::Machine::default();
     let machine = file.parts.machine.as_ref().map_or(&usual, Spanned::get_ref);
@@ -180,8 +180,8 @@ fn choose<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
     }
 }
 
-/// Default memory of a guest for a cgroup limit: twice the limit, so that the same amount remains
-/// for the rest.
+/// Default memory of a guest for a cgroup limit: twice the limit, so that as much remains for
+/// everything outside the cgroup.
 fn memory_for(limit: Option<Bytes>) -> Bytes {
     let twice = limit.map_or(0, |limit| limit.get().saturating_mul(2));
     Bytes::new(twice.max(USUAL_MEMORY.get()))
@@ -197,7 +197,8 @@ fn workload_table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     Ok(table)
 }
 
-/// The workload beside the command, with the limit of its cgroup. It has no scratch file system.
+/// The workload that runs beside the command, with the memory limit of its cgroup. It gets no
+/// scratch file system.
 fn neighbour(file: &File, program: &Path) -> Result<Option<Neighbour>, FileError> {
     let Some(part) = &file.parts.neighbour else { return Ok(None) };
     let wrong = |what: String| file.error_at(part, format!("neighbour: {what}"));
@@ -253,7 +254,7 @@ enum Mistake {
     Unsound(#[from] Unsound),
 }
 
-/// Errors of the parsers of settings and areas.
+/// Errors of the parsers of settings and swap areas.
 impl From<String> for Mistake {
     fn from(text: String) -> Self {
         Self::Text(text)
@@ -288,8 +289,8 @@ fn arms(
     pick_arms(file, choice, arms)
 }
 
-/// Picks the chosen arms, in the file's order: the first is the one that the others are compared
-/// with.
+/// Selects the chosen arms, in the order of the file: the first is the one with which the others
+/// are compared.
 fn pick_arms(
     file: &File,
     choice: &Choice,

@@ -5,19 +5,19 @@ use pagewise_workload::Workload;
 
 use super::{Cell, Runner};
 
-/// Assumed time in seconds for borrowing and returning, for each run.
+/// Assumed time in seconds for changing and restoring settings, for each run.
 const AROUND: f64 = 1.0;
-/// Assumed speed at which a workload generates and writes its memory before it begins, in bytes per
-/// second.
+/// Assumed speed at which a workload fills its memory before it begins, in bytes per second.
 const FILLED: f64 = (200 << 20) as f64;
-/// Assumed speed in requests per second of a redis-server, or in accesses per second of `tiers`,
-/// while memory is short.
+/// Assumed speed while memory is short: requests per second of a redis-server, or accesses per
+/// second of `tiers`.
 const ASKED: f64 = 10_000.0;
 /// Assumed time that a guest takes to start, in seconds.
 const START: f64 = 15.0;
 
-/// Estimated time of a cell in seconds, by the clock of the machine that runs it. A user's command,
-/// and a workload that ends when its work is done, may take much less.
+/// Estimated time of a cell in seconds, by the clock of the machine that runs it. The actual time
+/// may be much shorter if the program is a user's command, or a workload that ends when its work is
+/// done.
 #[must_use]
 pub fn estimate_seconds(cell: &Cell) -> f64 {
     let deadline = cell.experiment.deadline.as_secs_f64();

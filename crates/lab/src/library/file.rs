@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Parses the text of an experiment into its parts, each with its line number.
 //!
-//! Only errors that are visible in the text alone are reported here: keys, units, words.
+//! Only errors that the text alone shows are reported here: wrong keys, units and words.
 //! [`super::cells`] checks how the parts fit together.
 
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ pub(super) struct Arm {
     pub(super) preview: bool,
 }
 
-/// The value of a setting, which the kernel takes as text.
+/// The value of a setting, which is passed to the kernel as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "expected a number, true, false or text")]
 pub(super) enum Word {

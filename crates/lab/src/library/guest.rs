@@ -2,9 +2,9 @@
 //! Builds the guest that conducts a cell, and collects the cell's runs from the events of that
 //! guest.
 //!
-//! In the guest, this same program reads the experiment from a file and sends a message for each
-//! event ([`TrialEvent`]); the runs are judged outside. Which clock applies is known only after the
-//! start, as it depends on the accelerator.
+//! In the guest, this same program reads the experiment from a file, and sends a message for each
+//! event ([`TrialEvent`]). The runs are judged on the host. By which clock runs are measured
+//! depends on the accelerator, which is known only after the guest has started.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,8 +27,8 @@ use crate::experiment::TrialEvent;
 const TASK: &str = "/experiment.json";
 /// The conductor's command line in the guest.
 const CONDUCTOR: [&str; 4] = ["/init", "lab", "conduct", TASK];
-/// A replacement for setpriv, because busybox's has no `--pdeathsig`. In a guest no process
-/// outlives the command anyway.
+/// A replacement for the program setpriv, because that of busybox has no `--pdeathsig`. A guest
+/// ends with its command, so no process needs that option there.
 const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
 /// Factor by which the time limits of an emulated guest are longer.
 const SLOWER: u32 = 4;
@@ -109,8 +109,8 @@ impl<'a> GuestReport<'a> {
         Self { cell, machine, runs, trouble: None, done: false, errors }
     }
 
-    /// Adds to the report what an event of the guest says; returns what it says about the runs. A
-    /// message that is not an event of a conductor is ignored.
+    /// Adds an event of the guest to the report; returns an event about the experiment, if it is
+    /// one that the runner must handle. A message that is not an event of a conductor is ignored.
     pub fn add(&mut self, event: GuestEvent<'_>) -> Option<TrialEvent> {
         match event {
             GuestEvent::Chosen(accelerator) => {
@@ -129,8 +129,8 @@ impl<'a> GuestReport<'a> {
         }
     }
 
-    /// Adds an event of the conductor to the report. A guest that reports more runs than were
-    /// requested must not affect the verdict or the evidence.
+    /// Adds an event of the conductor to the report. Runs beyond the requested number are ignored,
+    /// so that a guest cannot affect the verdict or the evidence by them.
     fn add_event(&mut self, event: TrialEvent) -> Option<TrialEvent> {
         match &event {
             TrialEvent::Ran(_) if self.runs.len() >= self.cell.experiment.runs() as usize => None,
@@ -173,8 +173,8 @@ fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
     }
 }
 
-/// The guest for a cell, with all that its workload needs. `program` is the static executable; with
-/// `now` the guest does not wait for others.
+/// The guest for a cell, with everything that its workload needs. `program` is the static
+/// executable. With `now`, the guest starts without waiting for other guests.
 ///
 /// # Errors
 /// If a program that the workload needs is missing on this host.
@@ -220,7 +220,7 @@ fn deadline(cell: &Cell) -> Duration {
     START + run.saturating_mul(cell.experiment.runs())
 }
 
-/// Programs of this host that the guest needs; all others are in its busybox.
+/// Programs of this host that the guest needs in addition to those of busybox.
 fn programs(cell: &Cell) -> Result<Vec<(PathBuf, String)>, Error> {
     if !matches!(cell.workload, Workload::Redis(_)) {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes cells from an experiment file and the user's choices: each is one experiment on one
+//! Makes cells from an experiment file and the user's choices. Each cell is one experiment on one
 //! machine.
 //!
 //! ```text
@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A cell on this host is run with [`experiment::conduct`]. A cell in a guest is conducted by this
-//! same program inside the guest that [`guest_for`] describes, which reports each run as it ends
-//! ([`GuestReport`]). The experiments that come with the program are files too ([`BUILT_IN`]).
+//! same program inside the guest that [`guest_for`] describes; the program reports each run when it
+//! ends ([`GuestReport`]). The experiments that come with the program are files, too
+//! ([`BUILT_IN`]).
 //!
 //! [`experiment::conduct`]: crate::experiment::conduct
 

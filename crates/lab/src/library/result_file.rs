@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds the cells in a folder of evidence.
 //!
-//! The folder of a single cell is like that of a trial. Several cells have a folder each and an
-//! index beside them, which is written before the first one runs, so that a killed experiment can
-//! be read as well.
+//! The folder of a single cell is like that of a trial. If there are several cells, each has a
+//! folder, and an index is beside these folders. The index is written before the first cell runs,
+//! so that the evidence of a killed experiment can be read, too.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ impl Index {
     }
 }
 
-/// The cells in a folder by name; the folder of a trial has one, with an empty name.
+/// The cells in a folder, by name. The folder of a trial is one cell, with an empty name.
 ///
 /// # Errors
 /// If the folder is not a folder of evidence.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A file system in a guest for workloads that read files.
 //!
-//! The guest's root is in memory: its files are shmem, which is swapped and never dropped, so
-//! reading them does not show how the kernel treats file pages. Usually the files lie on a disk. A
-//! guest whose clock counts instructions has none, since reading a disk takes time and no
-//! instructions. It gets the zram device that exists when the module is loaded (arms add others),
-//! with ext2 (mounted by ext4): its pages are read, dropped and read again like those of a disk.
+//! The guest's root file system is in memory: its files are shmem, which is swapped and never
+//! dropped, so reading them does not show how the kernel treats file pages. Usually the files of
+//! workloads are on a disk. A guest whose clock counts instructions has no disk, because reading a
+//! disk takes time but no instructions. It uses the zram device that exists when the module is
+//! loaded (arms add others), with ext2 (mounted by the ext4 module): its file pages are read,
+//! dropped and read again like those on a disk.
 
 #![expect(clippy::disallowed_methods, reason = "it makes a file system in a guest")]
 
@@ -26,7 +27,7 @@ use super::Cell;
 pub(super) const FOLDER: &str = "/scratch";
 /// Name of the kernel module of the file system.
 pub(super) const MODULE: &str = "ext4";
-/// Size in bytes for the metadata of the file system, and for small files of a workload.
+/// Additional size in bytes, for the metadata of the file system and for small files of a workload.
 const SPARE: u64 = 64 << 20;
 const FIRST_ZRAM: &str = "/sys/block/zram0/disksize";
 const FIRST_ZRAM_DEVICE: &str = "/dev/zram0";
@@ -52,7 +53,7 @@ impl Scratch {
         make.args(["-F", "-b", "4096", "-m", "0"]).arg(&device);
         run_to_success(&mut make)?;
         fs::create_dir_all(FOLDER).with_path(Path::new(FOLDER))?;
-        // discard option: deleted files free zram's memory at once
+        // discard option: zram's memory is freed as soon as files are deleted
         let options: Option<&CStr> = matches!(self, Self::Zram(_)).then_some(c"discard");
         mount(&device, FOLDER, MODULE, MountFlags::NOATIME, options)
             .map_err(|errno| NotReady::NotMounted(errno.into()))

@@ -23,8 +23,8 @@ pub fn own_folder() -> Option<PathBuf> {
     config.map(|config| config.join("pagewise/experiments"))
 }
 
-/// Why root does not use this file of the user's folder: under `sudo -E` the folder may be that of
-/// another user, and an experiment says which programs are started.
+/// Why root does not use this file of the user's folder; `None` if it does. Under `sudo -E` the
+/// folder may be that of another user, and an experiment decides which programs are started.
 fn refusal(path: &Path) -> Option<String> {
     if !acts_as_root() {
         return None;
@@ -39,8 +39,8 @@ fn own_file(requested: &str) -> Option<PathBuf> {
     own.is_file().then_some(own)
 }
 
-/// The file of the user's folder that [`find`] passes over because another user can change it, and
-/// why; to be printed.
+/// The file in the user's folder that [`find`] ignores because another user can change it, with the
+/// reason; to be printed.
 #[must_use]
 pub fn passed_over(requested: &str) -> Option<FileError> {
     if is_path(requested) {
@@ -55,8 +55,8 @@ fn is_path(requested: &str) -> bool {
     requested.contains('/') || requested.ends_with(".toml")
 }
 
-/// Finds an experiment: by its path, in the user's folder, or among the built-in ones. Root passes
-/// over a file of the folder that another user can change; [`passed_over`] names it.
+/// Finds an experiment: by its path, in the user's folder, or among the built-in ones. If root runs
+/// this, a file of the folder that another user can change is ignored; [`passed_over`] returns it.
 ///
 /// # Errors
 /// If the experiment does not exist or is invalid.
@@ -91,7 +91,7 @@ fn read_file(path: &Path) -> Result<File, FileError> {
     File::read(&name, &place, &text)
 }
 
-/// Describes the error without the file's name.
+/// The text of the error without the file's name.
 fn describe(error: UserFileError) -> String {
     match error {
         UserFileError::Io { source, .. } => source.to_string(),
@@ -100,7 +100,7 @@ fn describe(error: UserFileError) -> String {
     }
 }
 
-/// Reads every experiment that can be named, the user's own first.
+/// Reads all experiments of the user's folder and all built-in ones, the user's first.
 #[must_use]
 pub fn all_files() -> Vec<Result<File, FileError>> {
     let own = own_folder().and_then(|folder| fs::read_dir(folder).ok());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The built-in experiments are valid, and errors in files are reported with their line.
+//! Tests that the built-in experiments are valid, and that errors in files are reported with their
+//! line.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -43,8 +44,8 @@ fn every_experiment_that_comes_with_the_program_makes_sense() {
     }
 }
 
-/// The time is known beforehand: at most 3 minutes for a preview; and the estimate for the whole
-/// experiment.
+/// The duration is limited and estimated: at most 3 minutes for a preview, and an estimate exists
+/// for the whole experiment.
 #[test]
 fn a_preview_of_swap_is_a_matter_of_minutes() {
     let (name, text) = BUILT_IN.iter().find(|(name, _)| *name == "swap").unwrap();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Starts a process that waits before it executes the program of a run.
 //!
-//! A shell joins the cgroup, reports that it is ready and waits for a line of input. So the usage
-//! of starting the program is measured separately from that of the program.
+//! The process is a shell that joins the cgroup, reports that it is ready, and waits for a line of
+//! input. So the resources that starting it takes are measured separately from those of the
+//! program.
 
 #![expect(clippy::disallowed_methods, reason = "it starts the command, on a leash")]
 
@@ -19,9 +20,9 @@ use super::setup::{NotRun, StartedProgram, not_run};
 use crate::experiment::mark::LineFinder;
 use crate::experiment::output::Output;
 
-/// A shell script that starts the command of a run. It exits with 125 if its parent is not process
-/// `$0` any more, joins the cgroup `$1` unless that is empty, waits for a line of standard input,
-/// and then executes its other arguments.
+/// A shell script that starts the command of a run. It exits with 125 if its parent is no longer
+/// the process `$0`. Otherwise it joins the cgroup `$1` (unless that is empty), waits for a line of
+/// standard input, and executes its other arguments.
 const GATE: &str = r#"[ "$PPID" = "$0" ] || exit 125
 [ -z "$1" ] || echo $$ > "$1/cgroup.procs" || exit 125
 shift

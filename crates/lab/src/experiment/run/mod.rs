@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs a command, and returns how it ended, what it used, and its output.
 //!
-//! A run has three steps, each a type, because their order decides what is counted:
+//! A run has three steps, and each is a type, because the order of the steps decides what is
+//! counted:
 //!
 //! 1. [`PreparedRun`]: the neighbour runs, the command waits at its [`gate`], and all counters have
-//!    been read once. The usage until here is subtracted later.
-//! 2. [`EndedRun`]: the command and all processes that it left behind have ended, and the counters
-//!    have been read again, before those processes were killed.
-//! 3. [`RunResult`]: the difference, after everything was reaped.
+//!    been read once. CPU time and faults up to here are subtracted later.
+//! 2. [`EndedRun`]: the command has ended, the counters were read again, and only then all
+//!    processes that outlived the command were killed.
+//! 3. [`RunResult`]: the difference, computed after everything was reaped.
 //!
 //! CPU time and major faults are those of the command and all its child processes, from the
 //! kernel's account of reaped children; a v2 cgroup also counts processes that were not reaped.
@@ -48,7 +49,8 @@ pub(super) struct RunResult {
     pub(super) left: u32,
     pub(super) changed: Changed,
     pub(super) others_cpu_seconds: Option<f64>,
-    /// Whether the command printed the line from which on it is measured, or needs none.
+    /// Whether the command printed the line from which on it is measured; true if there is no such
+    /// line.
     pub(super) marked: bool,
     /// The end of the command's output.
     pub(super) message: String,
@@ -58,8 +60,8 @@ pub(super) struct RunResult {
     pub(super) profile: Vec<(String, u64)>,
 }
 
-/// Finds the executable of a program as a shell would; root takes one from PATH only if no other
-/// user can replace it.
+/// Finds the executable of a program as a shell would. For root, a program that another user can
+/// replace is refused.
 pub(super) fn find_program(name: &str) -> Result<PathBuf, ExperimentError> {
     let missing = || ExperimentError::NoProgram(name.to_owned());
     if !name.contains('/') {
@@ -82,8 +84,8 @@ pub(super) fn run(
     PreparedRun::prepare(&host, setup, watcher, stop)?.execute(watcher, stop)?.account()
 }
 
-/// A command that waits at its gate. Fields are dropped in this order: the command ends before
-/// this process stops being the subreaper, and before the neighbour ends.
+/// A command that waits at its gate. Fields are dropped in this order, so that the command ends
+/// before this process stops being the subreaper, and before the neighbour ends.
 #[derive(Debug)]
 struct PreparedRun<'a> {
     gate: Gate,
@@ -91,7 +93,7 @@ struct PreparedRun<'a> {
     neighbour: Option<Neighbour>,
     /// Usage of all children that were reaped before the command was started.
     accounted: OwnUsage,
-    /// What the command's process had used when it was ready.
+    /// CPU time and faults of the command's process at the moment when it was ready.
     at_gate: Usage,
     log: Log,
 }
@@ -103,8 +105,8 @@ impl<'a> PreparedRun<'a> {
         watcher: &mut Watcher,
         stop: &AtomicBool,
     ) -> Result<Self, NotRun> {
-        // the neighbour is started before the reaper is made, so that it is not counted as a child
-        // of the command; it is reaped after the accounting
+        // the neighbour is started before the reaper is made, so that it does not count as a child
+        // of the command; it is reaped only after the accounting
         let neighbour =
             setup.neighbour.map(|program| Neighbour::start(&program, setup, stop)).transpose()?;
         let reaper = Reaper::new();
@@ -118,12 +120,12 @@ impl<'a> PreparedRun<'a> {
         Ok(Self { gate, measurement, neighbour, accounted, at_gate, log })
     }
 
-    /// Lets the command run until it has ended; then reads the counters, and only then kills what
-    /// it left behind.
+    /// Lets the command run until it has ended; then reads the counters, and only after that kills
+    /// the processes that the command left behind.
     fn execute(mut self, watcher: &mut Watcher, stop: &AtomicBool) -> Result<EndedRun<'a>, NotRun> {
         let setup = self.measurement.setup;
         let (finder, found) = line_finder(setup.counted_from)?;
-        // the last reading before the command starts
+        // this must be the last reading before the command starts
         let before = self.measurement.counters();
         let began = Instant::now();
         let output = self.gate.pass(finder)?;
@@ -134,7 +136,8 @@ impl<'a> PreparedRun<'a> {
         let changed = self.measurement.changes_since(&before);
         let left = self.measurement.reaper.sweep();
         watcher.watch(None);
-        // read after the sweep, since the output ends only when nobody holds its pipe any more
+        // read after the sweep, because the output ends only when no process has the pipe open any
+        // more
         let output = output.into_text();
         match ended.map_err(|error| not_run("waiting for the command", &error))? {
             Some(end) => Ok(EndedRun { prepared: self, end, time, changed, left, output }),
@@ -154,7 +157,7 @@ struct Measurement<'a> {
     mark: Option<Mark<'a>>,
 }
 
-/// The counters when the command had printed the line from which on it is measured.
+/// The counters at the moment when the command had printed the line from which on it is measured.
 #[derive(Debug)]
 struct Mark<'a> {
     counters: HostAtStart<'a>,
@@ -186,7 +189,7 @@ impl<'a> Measurement<'a> {
                 self.profile.collect();
             }
             RunEvent::LinePrinted(leader) => {
-                // the command is stopped until all counters are read, so that they are of the same
+                // the command is stopped until all counters are read, so that all are of the same
                 // moment
                 let _stopped = Stopped::new(leader);
                 let group = self.setup.command.group;
@@ -197,8 +200,8 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The changes since the start of the run; for values that are measured since the mark, the
-    /// changes since the mark, if there is one.
+    /// The changes since the start of the run. If there is a mark, the values that are measured
+    /// from the mark on are the changes since the mark.
     fn changes_since(&self, start: &HostAtStart<'_>) -> Changed {
         let (host, group, limited) = (self.host, self.setup.command.group, self.setup.limited);
         let mut changed = start.until_now(host, group, limited);
@@ -211,7 +214,7 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// A command that has ended; nothing that it started runs any more.
+/// A command that has ended; no process that it started runs any more.
 #[derive(Debug)]
 struct EndedRun<'a> {
     prepared: PreparedRun<'a>,
@@ -224,11 +227,13 @@ struct EndedRun<'a> {
 }
 
 impl EndedRun<'_> {
-    /// Subtracts what was used before the measurement. This is the last step, because only reaped
-    /// processes are accounted for, and the neighbour must not be reaped before.
+    /// Subtracts the resources that were used before the measurement. This is the last step,
+    /// because the kernel accounts only for reaped processes, and the neighbour must not be reaped
+    /// earlier.
     fn account(self) -> Result<RunResult, NotRun> {
         let Self { prepared, end, time, mut changed, left, output } = self;
-        // dropped from the last to the first, which is the order of the fields
+        // the fields are dropped from the last to the first, so that the order is that of
+        // `PreparedRun`
         let PreparedRun { accounted, at_gate, log, mut neighbour, measurement, gate: _gate } =
             prepared;
         let (host, setup) = (measurement.host, measurement.setup);

@@ -25,7 +25,8 @@ pub(super) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts the neighbour; returns when it has printed its line, if one is required.
+    /// Starts the neighbour. If a line of output is required, returns after the neighbour has
+    /// printed it.
     pub(super) fn start(
         program: &StartedProgram<'_>,
         setup: &RunSetup<'_>,
@@ -55,7 +56,7 @@ impl Neighbour {
             match wait(&handle, Some(found), LOOK) {
                 Some(Waited::Found) => return Ok(()),
                 Some(Waited::Ended) => {
-                    // remaining processes of the neighbour may hold its output open
+                    // processes that the neighbour started may keep its output open
                     self.end_group();
                     let output = self.output.take().map_or_else(String::new, Output::into_text);
                     let why = format!("it ended before it printed {line:?}{}", quote(&output));
@@ -71,11 +72,11 @@ impl Neighbour {
         }
     }
 
-    /// Checks that the neighbour still runs: it must run as long as the command. If the OOM killer
-    /// killed it, that is a result and not an error.
+    /// Checks that the neighbour still runs, because it must run as long as the command. If the OOM
+    /// killer killed it, that is a result and not an error.
     pub(super) fn check(&mut self, changed: &Changed) -> Result<(), NotRun> {
         let is_killed = changed.values.get(NEIGHBOUR_KILLS).is_some_and(|kills| *kills > 0.0);
-        // the neighbour is not reaped, so that its pid remains that of its process group
+        // WNOWAIT: the neighbour is not reaped, so that its pid remains that of its process group
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let leader = self.leader().filter(|_| !is_killed);
         let ended = leader.map(|leader| waitid(WaitId::Pid(leader), options)).transpose();
@@ -97,7 +98,7 @@ impl Neighbour {
 
     fn end_group(&self) {
         if let Some(leader) = self.leader() {
-            // the group may have ended already
+            // an error means that the group has already ended
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct StartedProgram<'a> {
     pub(crate) group: Option<&'a MemoryGroup>,
 }
 
-/// The command of a run and what surrounds it.
+/// The command of a run, its cgroup, its neighbour and its measurements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunSetup<'a> {
     pub(crate) command: StartedProgram<'a>,
@@ -56,7 +56,8 @@ pub(crate) enum NotRun {
     Failed(String),
 }
 
-/// A finder for a line of output, and the eventfd that it signals; two `None` for no line.
+/// A finder for a line of output, and the eventfd that the finder signals; both are `None` if there
+/// is no line to find.
 pub(super) fn line_finder(
     line: Option<&str>,
 ) -> Result<(Option<LineFinder>, Option<OwnedFd>), NotRun> {

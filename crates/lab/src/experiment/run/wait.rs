@@ -13,8 +13,8 @@ use crate::experiment::processes::end_group;
 
 /// Maximum interval for checking whether the user stops, and for sampling.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// The first interval between two samples; each following one is twice as long, so that short
-/// commands are sampled too.
+/// The first interval between two samples; each later interval is twice as long, so that short
+/// commands are sampled, too.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 /// How the command's own process ended.
@@ -34,8 +34,8 @@ pub(super) enum RunEvent {
     LinePrinted(Pid),
 }
 
-/// Waits until the command has ended; `None` if the user stopped it. In every case the command has
-/// ended on return. `found` signals that it has printed the line.
+/// Waits until the command has ended; `None` if the user stopped the experiment, which also ends
+/// the command. `found` is the eventfd that signals that the command has printed the line.
 pub(super) fn until_end(
     child: &mut Child,
     mut found: Option<OwnedFd>,
@@ -82,7 +82,7 @@ pub(super) enum Waited {
     Found,
 }
 
-/// Waits until the command ends or the line is found; `None` if the time is over first.
+/// Waits until the command ends or the line is found; `None` if neither happens in this time.
 pub(super) fn wait(handle: &OwnedFd, found: Option<&OwnedFd>, time: Duration) -> Option<Waited> {
     let until = Instant::now() + time;
     let mut waited: Vec<PollFd<'_>> =
