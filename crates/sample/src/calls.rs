@@ -2,15 +2,15 @@
 //! System calls without a safe wrapper: process_vm_readv, and the number of page faults of the
 //! calling thread.
 //!
-//! Each call is wrapped so that no argument that its callers can form makes it unsound. This is the
-//! only module of the crate with `unsafe`.
+//! Each wrapper checks its arguments, so that no argument of a caller can make the call unsound.
+//! This is the only module of the crate with `unsafe`.
 
 #![expect(unsafe_code, reason = "process_vm_readv and getrusage have no safe wrapper")]
 
 use std::io;
 use std::mem::MaybeUninit;
 
-/// A range of another process's memory that is copied, and where it is put in the buffer.
+/// A range of another process's memory that is copied, and its place in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) address: u64,
@@ -33,7 +33,7 @@ pub(crate) struct CopyResult {
 /// Reads pieces of a process's memory, up to the first page that the kernel refuses.
 ///
 /// # Errors
-/// If a piece is outside the buffer; the call is not made then.
+/// If a piece is outside the buffer; then the call is not made.
 pub(crate) fn process_vm_readv(
     pid: u32,
     buffer: &mut [u8],
@@ -54,10 +54,10 @@ pub(crate) fn process_vm_readv(
     }
     let count = pieces.len() as libc::c_ulong;
     let before = faults();
-    // SAFETY: both lists have `count` elements. The kernel writes only to the local ones: each is a
-    // checked part of `buffer`, which nobody else can use while it is borrowed here; any byte is a
-    // u8. The remote addresses mean something in the other process only: the kernel checks them,
-    // and reading is all that this call does there.
+    // SAFETY: both lists have `count` elements. The kernel writes only to the local ranges: each is
+    // a checked part of `buffer`, which is borrowed here, so nobody else uses it; any byte is a
+    // valid u8. The remote addresses are addresses of the other process: the kernel checks them,
+    // and this call only reads there.
     let read =
         unsafe { libc::process_vm_readv(pid, local.as_ptr(), count, remote.as_ptr(), count, 0) };
     Ok(CopyResult { bytes: usize::try_from(read).unwrap_or(0), faults: faults() - before })
@@ -67,8 +67,8 @@ pub(crate) fn process_vm_readv(
 /// processes.
 pub(crate) fn faults() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is ours and as large as the call expects; it was zeroed, and zeros are a
-    // valid rusage, so it may be read even if the call failed (which it cannot with this
+    // SAFETY: `usage` is a local value of the size that the call expects. It was zeroed, and zeros
+    // are a valid rusage, so it may be read even if the call failed (which it cannot with this
     // argument).
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());

@@ -3,7 +3,7 @@
 
 use pagewise_model::Name;
 
-/// A process to be searched, with what is already known about it.
+/// A process to be searched, with the facts about it that are already known.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub(crate) pid: u32,

@@ -43,8 +43,8 @@ pub enum Choice {
     Count(u64),
     /// Samples this fraction of all pages, from 0 to 1.
     Share(f64),
-    /// Reads every page, in order of address. Pages that several processes share are shown once if
-    /// page frame numbers are available (root).
+    /// Reads every page, in order of address. If page frame numbers are available (root), a page
+    /// that several processes share is shown once.
     Exact,
 }
 
@@ -77,8 +77,8 @@ fn share_of(share: f64, all: u64) -> u64 {
 /// pages, plus 32 MiB.
 ///
 /// [`open`](crate::open) refuses `Exact` if this is more than a quarter of the host's available
-/// memory, unless the caller is [`bounded`](Options::bounded): a measurement must not push out what
-/// it measures.
+/// memory, because the measurement would push out the pages that it measures. It does not refuse if
+/// the caller is [`bounded`](Options::bounded).
 #[must_use]
 pub const fn exact_needs(population: Pages) -> Bytes {
     Bytes::new(population.get().saturating_mul(8).saturating_add(32 << 20))
@@ -89,11 +89,11 @@ pub const fn exact_needs(population: Pages) -> Bytes {
 pub struct Options {
     /// How many pages of the target are sampled.
     pub choice: Choice,
-    /// Whether the caller limits its own memory for [`Choice::Exact`]; then it is not refused for
-    /// lack of memory.
+    /// Whether the caller limits its own memory for [`Choice::Exact`]; if so, [`open`](crate::open)
+    /// does not refuse `Exact` for lack of memory.
     pub bounded: bool,
-    /// Whether pages of files are sampled too; otherwise only what can be swapped: anonymous memory
-    /// and shmem.
+    /// Whether pages of files are sampled, too; otherwise only pages that can be swapped: anonymous
+    /// memory and shmem.
     pub file_backed: bool,
     /// Whether processes of other users are read too. Set this only at the explicit request of the
     /// user.

@@ -2,15 +2,15 @@
 //! Reads from the headers of an ELF core dump which memory is where in the file.
 //!
 //! A core lists segments of memory (PT_LOAD) with their offsets in the file. Its note NT_FILE lists
-//! the mapped files. By default the kernel dumps of file mappings only those with changed pages,
-//! but then all their pages, so that it is not certain that swap would take these pages. More than
-//! 65,534 segments are counted in the first section header.
+//! the mapped files. Of file mappings, the kernel by default dumps only those with changed pages,
+//! but all pages of these; so a dumped page of a file is not necessarily one that could be swapped.
+//! If there are more than 65,534 segments, their number is in the first section header.
 //!
-//! A core may be truncated, hostile, or from another kind of machine: 32 and 64 bits and both byte
-//! orders are supported. Nothing in it is trusted: segments that overlap or are not page-aligned
-//! are left out and counted, and so are segments that share bytes of the file with another one: no
-//! number of headers makes a byte of the file count twice. Notes have a budget for the whole file,
-//! and each byte of them is read once.
+//! A core may be truncated, malicious, or from another kind of machine: 32 and 64 bits and both
+//! byte orders are supported. Its headers are not trusted: segments that overlap, are not
+//! page-aligned, or share bytes of the file with another segment are left out and counted, so that
+//! no byte of the file counts twice. The notes of a file have a common size limit, and each byte of
+//! them is read once.
 
 use std::fs::File;
 use std::io;
@@ -104,8 +104,8 @@ impl Core {
         Ok(core)
     }
 
-    /// Sorts the segments by address, drops those that overlap in memory or in the file, and sets
-    /// their kinds. `files` must be in order of address.
+    /// Sorts the segments by address, drops those that overlap in memory or in the file, and finds
+    /// out the kind of pages of each. `files` must be in order of address.
     fn settle(&mut self, files: &[MappedFile]) {
         let before = self.stretches.len();
         self.drop_overlapping(|stretch| stretch.address);
@@ -120,8 +120,8 @@ impl Core {
         }
     }
 
-    /// Sorts the segments by where they begin, and drops those that begin before the end of the one
-    /// before.
+    /// Sorts the segments by their start, and drops each that starts before the end of the previous
+    /// one.
     fn drop_overlapping(&mut self, begin: fn(&Segment) -> u64) {
         self.stretches
             .sort_unstable_by_key(|stretch| (begin(stretch), stretch.length, stretch.address));
@@ -139,7 +139,7 @@ impl Core {
 const PT_LOAD: u64 = 1;
 const PT_NOTE: u64 = 4;
 
-/// The ELF header, as far as it is needed to find the program headers.
+/// The fields of the ELF header that are needed to find the program headers.
 #[derive(Debug)]
 struct Head {
     format: Format,
@@ -186,7 +186,7 @@ impl Head {
     }
 }
 
-/// The program headers, of which a piece is kept.
+/// The program headers; one piece of them is in memory at a time.
 #[derive(Debug)]
 struct Table<'a> {
     head: &'a Head,
@@ -196,8 +196,8 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// The program header with this number; `None` if it is after the end of the file. Numbers must
-    /// ascend.
+    /// The program header with this number; `None` if it is after the end of the file. Must be
+    /// called with ascending numbers.
     fn program(&mut self, file: &impl Bytes, number: u64) -> Option<Program> {
         let entry_size = usize::try_from(self.head.entry_size).ok()?;
         let within = |piece: &[u8], first: u64| {
@@ -267,7 +267,7 @@ impl Program {
     }
 }
 
-/// How much of the notes of a file has been read.
+/// Limits how many bytes of notes are read from a file.
 #[derive(Debug, Default)]
 struct NoteBudget {
     bytes: u64,
@@ -278,8 +278,8 @@ struct NoteBudget {
 }
 
 impl NoteBudget {
-    /// Reads a segment of notes; `None` if it shares bytes with one that was read, or if the budget
-    /// is used up.
+    /// Reads a segment of notes; `None` if it shares bytes with a segment that was already read, or
+    /// if the limit is reached.
     fn read(&mut self, file: &impl Bytes, program: &Program) -> Option<Vec<u8>> {
         let begin = program.offset;
         let requested = program.length.min(MOST_NOTES - self.bytes);
@@ -337,8 +337,8 @@ fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
     (0..count).zip(names).filter_map(file).collect()
 }
 
-/// The kind of pages of a mapped file, judged by its name. A core does not record file systems;
-/// these names belong to shared memory.
+/// The kind of pages of a mapped file. A core does not record the file system, so the name decides:
+/// the names that are tested are those of shared memory.
 fn kind_of(name: &[u8]) -> PageKind {
     const SHARED: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
     let shared = SHARED.iter().any(|known| name.starts_with(known));
@@ -487,7 +487,7 @@ mod tests {
     }
 
     /// However many headers name the same notes, the notes are read once, and the other headers are
-    /// counted. Zeros are notes without name and contents, of 12 bytes each.
+    /// counted. A note in this test is 12 zero bytes: it has no name and no contents.
     #[test]
     fn notes_that_many_headers_share_are_read_once() {
         let headers = 60_000;
@@ -505,7 +505,7 @@ mod tests {
         }
     }
 
-    /// Segments of notes that lie apart have one budget together.
+    /// Segments of notes at different places have one common limit.
     #[test]
     fn the_notes_of_a_file_have_one_budget() {
         let begin = 1 << 16;
@@ -589,8 +589,7 @@ mod tests {
     }
 
     proptest! {
-        /// Reading a damaged core never panics, however it was damaged, and the remaining segments
-        /// are valid.
+        /// Parsing a damaged core never panics, and the segments that are not left out are valid.
         #[test]
         fn damage_is_survived(
             wide: bool,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds which pages of a process are in RAM, as runs of pages, without reading any page.
 //!
-//! If the kernel has PAGEMAP_SCAN, it walks the populated page tables only: reserved address space
-//! costs nothing, however large it is. On other kernels, eight bytes of pagemap are read for each
-//! page of address space, touched or not. Therefore, if a process has much of it, `smaps` is read
-//! first for the resident size of each mapping: an empty mapping is skipped, and the search of a
-//! mapping ends when all its pages are found. The amount that is searched is limited
-//! ([`MOST_PLAIN`]); a problem is reported if the limit is reached. pagemap does not show which
+//! If the kernel has PAGEMAP_SCAN, the kernel walks only the populated page tables, so reserved
+//! address space costs nothing, however large it is. On other kernels, eight bytes of pagemap are
+//! read for each page of address space, touched or not. So if a process has much address space,
+//! `smaps` is read first for the resident size of each mapping: a mapping without resident pages is
+//! skipped, and the search of a mapping ends when all its pages are found. At most [`MOST_PLAIN`]
+//! pages are searched; if that limit is reached, a problem is reported. pagemap does not show which
 //! pages are part of a huge page; root reads that from `/proc/kpageflags`, once for each huge page.
 //!
-//! All of this takes the process's mmap lock for reading, for short times; [`crate::gather`]
-//! handles the case that the lock cannot be had.
+//! All of these take the process's mmap lock for reading, for short times; [`crate::gather`]
+//! handles processes whose lock is held for long.
 //!
 //! On kernels that have guard pages but do not report them (6.13, 6.14), guard pages look like
 //! swapped pages.
@@ -29,8 +29,8 @@ use crate::PageKind;
 
 use crate::spans::Run;
 
-/// Number of regions per call of PAGEMAP_SCAN: as many as the kernel collects before it copies them
-/// out.
+/// Number of regions per call of PAGEMAP_SCAN: the kernel collects as many before it copies them to
+/// user space.
 const REGIONS: usize = 512;
 /// Maximum number of pages per call, after which the kernel releases the mmap lock: well under a
 /// millisecond at 75 ns per page.
@@ -70,7 +70,7 @@ pub(crate) struct SearchCounts {
     pub(crate) not_searched: u64,
     /// Number of lines of `maps` that could not be parsed.
     pub(crate) garbled: u64,
-    /// Number of calls or reads, which determines the cost of the search.
+    /// Number of calls or reads, on which the time of the search depends.
     pub(crate) asked: u64,
 }
 
@@ -90,7 +90,7 @@ pub(crate) enum Method {
     Plain,
 }
 
-/// Settings of the search that are the same for all processes.
+/// What the search of every process needs: the method, and facts about the kernel.
 #[derive(Debug, Clone)]
 pub(crate) struct Finder {
     pub(crate) method: Method,
@@ -196,8 +196,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         self.read(&mut place)
     }
 
-    /// Switches to a method that more kernels support, if the error is due to the method; returns
-    /// whether it switched.
+    /// If the error shows that this kernel lacks the method, switches to a method that more kernels
+    /// support. Returns whether it switched.
     fn falls_back(&mut self, error: &io::Error) -> bool {
         let lesser = match (self.finder.method, error.raw_os_error()) {
             (Method::ScanWithGuards, Some(libc::EINVAL)) => Method::Scan,
@@ -222,10 +222,11 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
             for region in found {
                 self.region(region, place)?;
             }
-            // a kernel that reaches the end in its second pass still reports where the first one
-            // stopped; without this correction the pages from there on would be found twice
+            // if the kernel reaches the end in its second pass, it still reports the place where
+            // the first pass stopped; without this correction, the pages from there on would be
+            // found twice
             let stopped = found.last().map_or(stopped, |last| stopped.max(last.end));
-            // without progress the loop would never end
+            // without progress this loop would never end
             if stopped <= start {
                 break;
             }
@@ -281,8 +282,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         if self.runs.len() >= REGIONS { self.flush() } else { Ok(()) }
     }
 
-    /// Passes on the runs that were found so far; the receiver takes each call as a sign of life of
-    /// this thread.
+    /// Passes on the runs that were found so far. Each call also shows the receiver that this
+    /// thread is not stuck.
     fn flush(&mut self) -> Result<(), SearchEnd> {
         let requested = self.take.runs(&mut self.runs);
         self.runs.clear();
@@ -407,8 +408,8 @@ impl Finder {
         (self.page_size / 8).max(1)
     }
 
-    /// How an aligned range of pages is mapped. It can be a huge page only if all its pages are
-    /// present, in consecutive frames of one aligned range; only then the kernel's page flags are
+    /// How an aligned range of pages is mapped. Only if all its pages are present, in consecutive
+    /// frames of one aligned range, it can be a huge page; only then the kernel's page flags are
     /// read.
     fn mapping_kind(&self, part: &[Entry]) -> MappedAs {
         let block = self.pages_of_huge();
@@ -451,8 +452,8 @@ fn sort_of(entry: Entry, zero_frame: Option<u64>) -> Sort {
     }
 }
 
-/// Number of pages in the pagemap entries, resident or in swap, that smaps counts too. It does not
-/// count the zero page, which is never marked as exclusive.
+/// Number of pages in these pagemap entries, resident or in swap, that smaps surely counts, too.
+/// The zero page is not one of them; it is never marked as exclusive.
 fn certain(entries: &[Entry]) -> u64 {
     let counts = |entry: &&Entry| {
         entry.is_swapped() || (entry.is_present() && (entry.is_exclusive() || entry.is_of_file()))

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Gathers the pages of several processes as spans; each page of a file once.
+//! Collects the pages of several processes as spans; a page of a file counts once.
 //!
-//! A helper thread searches ([`crate::find`]). The search takes each process's mmap lock, whose
-//! holder may be waiting for a disk that does not answer; then the helper blocks too, and cannot be
-//! interrupted. So we wait for a sign of life from it for a limited time, then abandon it and
-//! continue with another helper and the next process. (A later read of a page may still block.)
+//! A helper thread searches the processes ([`crate::find`]). The search takes each process's mmap
+//! lock, whose holder may be waiting for a disk that does not respond; then the helper blocks, too,
+//! and cannot be interrupted. So if the helper sends no message for a limited time, it is
+//! abandoned, and another helper continues with the next process. (When pages are read later, that
+//! read may still block.)
 //!
-//! Shmem and file pages are identified by file and offset, so each is counted once, for the first
+//! Shmem and file pages are identified by file and offset, so each counts once, for the first
 //! process that maps it. Private pages cannot be identified in this way: see [`crate::Sharing`].
 
 use std::collections::HashMap;
@@ -28,19 +29,20 @@ use crate::ranges::RangeSet;
 use crate::spans::{Run, Spans};
 use crate::{Part, PartKind, Partial, ProcessEnd, SkippedPages, UnreadProcess, WhyUnread, open};
 
-/// Maximum number of helpers: each except the first replaces one that is stuck.
+/// Maximum number of helper threads: each except the first replaces one that is stuck.
 const MAX_HELPERS: usize = 8;
-/// Maximum time for which a helper thread may show no sign of life.
+/// If a helper thread sends no message for this time, it is stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Factor for that time as long as the helper thread is running or waits for a CPU.
+/// That time is multiplied by this while the helper thread is running or waits for a CPU.
 const BUSY: u32 = 10;
-/// Interval at which it is checked whether sampling may continue.
+/// Interval between two checks whether sampling may continue.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Maximum number of spans of all processes together, which take 12 MiB.
 const MOST_SPANS: usize = 1 << 18;
 /// Minimum number of spans for each process.
 const LEAST_SPANS: usize = 1 << 10;
-/// Maximum number of ranges of file pages that are remembered: about 8 MiB of memory.
+/// Maximum number of ranges of file pages that are remembered to recognise pages again: about 8
+/// MiB.
 const MOST_RANGES: usize = 1 << 17;
 
 /// A message from a helper thread about the process that it searches.
@@ -111,7 +113,7 @@ impl Helper {
         let thread = Arc::new(OnceLock::new());
         let own = thread.clone();
         let search = move || {
-            // the target of the link is such as `123/task/456`
+            // the target of the link is, for example, `123/task/456`
             let path = std::fs::read_link("/proc/thread-self").unwrap_or_default();
             let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
             number.map(|number| own.set(number));
@@ -122,8 +124,8 @@ impl Helper {
         std::thread::Builder::new().name(name).spawn(search).ok().map(|_| Self { messages, thread })
     }
 
-    /// Receives messages until the helper is done or is abandoned; returns the remaining
-    /// candidates.
+    /// Receives messages until the helper is done or is abandoned; returns the candidates that are
+    /// not searched yet.
     fn listen<'a>(
         &self,
         mut rest: &'a [Candidate],
@@ -178,7 +180,7 @@ impl Helper {
 
     /// Whether the helper's thread is running or runnable: then it is slow, but not blocked.
     fn is_running(&self) -> bool {
-        // a thread that has not started yet is waiting for a CPU, which is no sign of being stuck
+        // a thread that has not started yet is waiting for a CPU, so it is not stuck
         let Some(thread) = self.thread.get() else { return true };
         let stat = text_of_process(*thread, "stat").unwrap_or_default();
         let name_ends = stat.iter().rposition(|&byte| byte == b')');
@@ -262,7 +264,7 @@ impl GatheredRuns {
     }
 }
 
-/// A source of pages with all counts at zero.
+/// A source of pages, of which no page was found yet.
 pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
     let none = Pages::new(0);
     Part {
@@ -280,7 +282,7 @@ pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
     }
 }
 
-/// The pages of files that were found so far, so that each is counted once.
+/// The pages of files that were found so far, so that each counts once.
 #[derive(Debug, Default)]
 struct Files {
     seen: HashMap<((u32, u32), u64), RangeSet>,
@@ -289,7 +291,7 @@ struct Files {
 }
 
 impl Files {
-    /// Of `length` pages of a file from `place` on, the ranges that were not found before.
+    /// The ranges among `length` pages of a file, from `place` on, that were not found before.
     fn new_pages(&mut self, place: &FilePage, length: u64) -> Vec<(u64, u64)> {
         let end = place.page.saturating_add(length);
         let file = (place.device, place.inode);
@@ -341,8 +343,8 @@ impl Searcher {
         let name = Some(before.name.clone());
         self.may_read(&before).map_err(|why| (name.clone(), why))?;
         let (pagemap, maps) = open_all(pid).map_err(|error| (name.clone(), why(&error)))?;
-        // the open files belong to the present memory of the process, so its identity must be read
-        // after opening them
+        // the open files belong to the address space that the process had when they were opened, so
+        // its identity must be read afterwards
         let stat = Stat::read(pid).map_err(|_| (name, WhyUnread::Gone))?;
         Ok(SearchableProcess { stat, pagemap, maps })
     }
@@ -370,7 +372,7 @@ impl Searcher {
         let counted = match hunt.search(maps, |mapping| devices.backing(identity.pid, mapping)) {
             Ok(counted) => counted,
             Err(SearchEnd::NotWanted) => return false,
-            // the call fails only if the memory is gone; the reason is checked below
+            // the call fails only if the process's memory is gone; the code below finds out why
             Err(SearchEnd::Refused(_)) => SearchCounts::default(),
         };
         let ended = (!pagemap.is_alive()).then(|| how_ended(&identity));
@@ -378,7 +380,8 @@ impl Searcher {
     }
 }
 
-/// Opens the files of a process. Also opens its memory, as the kernel may refuse only that.
+/// Opens the pagemap and the memory of a process. The memory is opened here, too, because the
+/// kernel may refuse only that file.
 fn open_all(pid: u32) -> std::io::Result<(Pagemap, std::fs::File)> {
     open::memory(pid)?;
     Ok((Pagemap::open(pid)?, maps(pid)?))
@@ -431,8 +434,8 @@ mod tests {
         runs
     }
 
-    /// The fallback methods find the same pages as PAGEMAP_SCAN; if all frames are available, the
-    /// same zero pages too.
+    /// The other methods find the same pages as PAGEMAP_SCAN; if frame numbers are available, also
+    /// the same zero pages.
     #[test]
     fn every_method_finds_the_same_pages() {
         for arrangement in ["hold 4", "shmem 2", "scatter 3000", "reserve 100 200"] {
@@ -461,8 +464,8 @@ mod tests {
         runs
     }
 
-    /// Without PAGEMAP_SCAN, root gets the same huge, small and zero pages; other users get no
-    /// information about them.
+    /// Without PAGEMAP_SCAN, root finds the same huge, small and zero pages as with it; other users
+    /// cannot distinguish them.
     #[test]
     fn huge_pages_are_told_without_the_scan() {
         let target = Target::start("huge 8");
@@ -481,8 +484,8 @@ mod tests {
         }
     }
 
-    /// Results of the scan and of another method, for memory that did not change in between: the
-    /// target may still be working before it waits.
+    /// Results of PAGEMAP_SCAN and of another method for unchanged memory: repeats both until the
+    /// memory did not change in between, because the target may still be starting.
     fn both(pid: u32, method: Method) -> (GatheredRuns, GatheredRuns) {
         for _ in 0..100 {
             let scan = gather_all(&[pid], Method::ScanWithGuards);
@@ -527,7 +530,8 @@ mod tests {
         }
     }
 
-    /// A mapping that is partly touched must be searched: the search has a limit, and reports it.
+    /// A mapping that is partly touched must be searched. The search has a limit, and reports that
+    /// it was reached.
     #[test]
     fn without_the_scan_a_search_has_an_end() {
         let target = Target::start("sparse 100 200");
@@ -570,7 +574,7 @@ mod tests {
         assert_eq!((found.parts.len(), found.not_read[0].why), (0, WhyUnread::NoTime));
     }
 
-    /// However many ranges of file pages there are, no page is lost; at worst one is counted twice.
+    /// However many ranges of file pages there are, no page is lost; at worst a page counts twice.
     #[test]
     fn pieces_of_files_are_bounded() {
         let mut files = Files::default();

@@ -2,11 +2,12 @@
 //! Reads the identity of a process from `/proc/PID/stat` and `/proc/PID/status`, and checks whether
 //! a pid still belongs to the same process.
 //!
-//! A pid may be reused after its process has ended; the start time tells the two processes apart.
-//! An exec keeps pid and start time and replaces the memory; the addresses of code, stack and
-//! arguments tell these apart (the kernel randomizes them at each exec).
+//! A pid may be reused after its process has ended; the start time distinguishes the two processes.
+//! An exec keeps pid and start time but replaces the memory; the addresses of code, stack and
+//! arguments distinguish the memory before and after it (the kernel randomizes them at each exec).
 //!
-//! A set-user-id program has several user ids: it belongs to our user only if all four are ours.
+//! A set-user-id program has several user ids: its process belongs to our user only if all four are
+//! ours.
 
 use std::io;
 
@@ -47,14 +48,15 @@ impl Stat {
         Self::parse(pid, &text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// A process may be named `) R 1`, so the name ends at the *last* bracket.
+    /// The name in brackets may itself contain a bracket, as in `) R 1`, so it ends at the *last*
+    /// bracket.
     fn parse(pid: u32, text: &[u8]) -> Option<Self> {
         const FLAG_KERNEL_THREAD: u64 = 0x0020_0000;
         let begin = text.iter().position(|&byte| byte == b'(')?;
         let end = text.iter().rposition(|&byte| byte == b')')?;
         let name = text.get(begin + 1..end)?;
         let fields: Vec<&[u8]> = text.get(end + 1..)?.split(u8::is_ascii_whitespace).collect();
-        // fields are counted from 1 in proc(5); the third is the first after the name and a space
+        // proc(5) counts fields from 1; the third field is the first one after the name and a space
         let field = |number: usize| fields.get(number - 2).copied();
         let value = |number| field(number).and_then(whole);
         Some(Self {

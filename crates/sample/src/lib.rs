@@ -19,10 +19,11 @@
 //!
 //! # How to use it
 //!
-//! [`open`] finds the pages; [`Sampler::run`] shows those that the [`Choice`] asks for;
-//! [`Sampler::draw`] shows more of them, uniformly and without replacement over all sources
-//! together; [`Sampler::finish`] returns what was sampled and what was not. Each element of the
-//! `workers` slice gets its own thread and its own pages, so that workers share nothing.
+//! [`open`] finds the pages. [`Sampler::run`] passes the pages that the [`Choice`] asks for to the
+//! workers; [`Sampler::draw`] passes more of them, uniformly and without replacement over all
+//! sources together. [`Sampler::finish`] returns which pages were sampled and which were not. Each
+//! element of the `workers` slice gets its own thread and its own pages, so that workers share
+//! nothing.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), pagewise_sample::OpenError> {

@@ -21,8 +21,8 @@ pub(crate) fn open_named(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NONBLOCK | OFlags::NOCTTY)
 }
 
-/// Opens a device with O_DIRECT: a copy in the page cache would take memory and, if the device is
-/// in use as swap, be out of date.
+/// Opens a device with O_DIRECT. Without it, the pages would be copied into the page cache, which
+/// takes memory and, if the device is in use as swap, may hold old contents.
 pub(crate) fn direct(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::DIRECT | OFlags::NOCTTY)
 }

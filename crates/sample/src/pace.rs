@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Limits on sampling: its time, its share of a CPU, and a request of the user to stop.
+//! Limits on sampling: its time, its share of a CPU, and the user's request to stop.
 
 use std::time::{Duration, Instant};
 
@@ -55,14 +55,15 @@ impl Pace {
     }
 }
 
-/// The elapsed time after which this CPU time is within the given percentage of a CPU.
+/// The elapsed time after which a process that used this CPU time is back at the given percentage
+/// of a CPU.
 fn due_after(used: Duration, percent: f64) -> Option<Duration> {
     let usable = percent.is_finite() && percent > 0.0;
     let seconds = usable.then(|| used.as_secs_f64() * 100.0 / percent)?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// CPU time of the whole process, so that processing the pages counts too.
+/// CPU time of the whole process, which includes the processing of the pages by the caller.
 fn cpu_used() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));

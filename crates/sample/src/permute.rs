@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes, from a seed, any place of a pseudo-random permutation of the numbers below `length`.
+//! Computes from a seed, for any place, the number at that place in a pseudo-random permutation of
+//! the numbers below `length`.
 //!
-//! Drawing without replacement must not need memory for what was drawn, as a sample may be a large
-//! part of a large memory. So the order is computed: a Feistel network mixes the two halves of a
-//! number in rounds, which is a bijection on the numbers of 2n bits. A result that is not below
-//! `length` is mapped again until it is (there are at most four times as many numbers as needed, so
-//! this takes fewer than four steps on average). The n-th draw is the image of `n`, independent of
-//! the draws before.
+//! Drawing without replacement must not need memory for the numbers that were drawn, because a
+//! sample may be a large part of a large memory. So the order is computed: a Feistel network mixes
+//! the two halves of a number in rounds, which is a bijection on the numbers of 2n bits. If a
+//! result is not below `length`, it is mapped again until it is; there are at most four times as
+//! many numbers as needed, so this takes fewer than four steps on average. The n-th draw is the
+//! image of `n`, and does not depend on the draws before.
 
 /// Number of rounds of the Feistel network; the tests of uniformity pass from four rounds on.
 const ROUNDS: u64 = 8;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Divides the pages to sample into batches, which are handed out one by one to the workers.
+//! Divides the pages to sample into batches, which the workers take one by one.
 //!
 //! A sweep goes through all pages in order of address. A draw takes the next pages of a random
-//! permutation, in rounds; within a round pages are read in order of address, which is faster. A
-//! draw ends only between rounds: half a round would contain only the pages at lower addresses, so
-//! that the sample would no longer be uniform.
+//! permutation, in rounds; within a round, pages are read in order of address, which is faster. A
+//! draw ends only between rounds: half a round would contain only pages at lower addresses, and the
+//! sample would not be uniform.
 
 use crate::Partial;
 use crate::pace::Pace;
@@ -17,17 +17,17 @@ pub(crate) const BATCH: usize = 64;
 /// Number of pages that a draw takes in a round.
 const ROUND: u64 = 2048;
 
-/// Pages of one source that a worker reads together.
+/// Pages of one source that one worker reads together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Batch {
     /// The index of a part, and pages of it in order of address.
     Pages(usize, Vec<PageRequest>),
-    /// The index of a part, and pages of a coarse span of it: all that are to be shown or, if
-    /// places are given, only those at these places.
+    /// The index of a part, and a coarse span of it. The pages to show are those at these places of
+    /// the span; without places, all pages that are to be shown.
     Coarse(usize, Span, Option<Vec<u64>>),
 }
 
-/// The pages that are still to be handed out to workers.
+/// The pages that the workers have not taken yet.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     spans: &'a [Spans],
@@ -47,7 +47,7 @@ enum Way {
 struct SweepPosition {
     part: usize,
     span: usize,
-    /// Number of pages of the current span that are handed out.
+    /// Number of pages of the current span that workers have taken.
     done: u32,
 }
 
@@ -56,17 +56,17 @@ struct Draw {
     order: Permutation,
     next: u64,
     until: u64,
-    /// Indices of this round's pages among all pages; the next page to hand out is at the end.
+    /// Indices, among all pages, of this round's pages; the worker takes the next one from the end.
     round: Vec<u64>,
 }
 
 impl<'a> Plan<'a> {
-    /// A plan that hands out every page.
+    /// A plan with every page.
     pub(crate) fn sweep(spans: &'a [Spans], pace: &'a Pace) -> Self {
         Self { spans, way: Way::Sweep(SweepPosition::default()), pace, partial: None }
     }
 
-    /// A plan for the pages at these places of the permutation.
+    /// A plan with the pages at these places of the permutation.
     pub(crate) fn draw(
         spans: &'a [Spans],
         pace: &'a Pace,
@@ -85,7 +85,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Hands out the next batch; `None` when all are handed out, or a limit was reached.
+    /// Returns the next batch; `None` if no page is left, or if a limit was reached.
     pub(crate) fn next(&mut self) -> Option<Batch> {
         match &mut self.way {
             Way::Sweep(place) => {
@@ -200,12 +200,12 @@ mod tests {
     use proptest::prelude::*;
     use std::time::Duration;
 
-    /// Parts with every second page of a mapping, with at most `most` spans each.
+    /// Parts that have every second page of a mapping, each with at most `most` spans.
     fn parts(lengths: &[u64], most: usize) -> Vec<Spans> {
         let part = |length: &u64| {
             let mut spans = Spans::new(most);
             for number in 0..*length {
-                // every third page is adjacent to its neighbour
+                // for every third page, the next page is adjacent
                 let first = 2 * number + u64::from(number % 3 == 0);
                 let kind = PageKind::Anonymous;
                 spans.push(Run { first, length: 1, kind, huge: None, apart: number % 7 == 0 });
@@ -215,8 +215,8 @@ mod tests {
         lengths.iter().map(part).collect()
     }
 
-    /// The pages that are handed out, with their part; in a coarse span the place represents the
-    /// page.
+    /// The pages of all batches, with their part. For a coarse span, the place is used instead of
+    /// the page.
     fn handed_out(plan: &mut Plan<'_>) -> Vec<(usize, u64)> {
         let mut all = Vec::new();
         while let Some(batch) = plan.next() {
@@ -236,8 +236,8 @@ mod tests {
     }
 
     proptest! {
-        /// However many draws are made, no page comes twice, and in the end each came once, as in a
-        /// sweep.
+        /// However many draws are made, no page is drawn twice, and in the end every page of a
+        /// sweep was drawn.
         #[test]
         fn all_draws_together_are_a_sweep(
             lengths in prop::collection::vec(0u64..300, 1..5),

@@ -3,23 +3,25 @@
 //!
 //! # Why there are two ways of reading
 //!
-//! `process_vm_readv` is fast, but *pins* the pages that it copies, and the kernel first makes a
+//! `process_vm_readv` is fast, but it *pins* the pages that it copies, and the kernel first makes a
 //! pinned private page exclusive: a page that is shared since a fork, or that KSM merged, is copied
-//! and stays copied. Sampling a 64 MiB child in this way would take 64 MiB. `/proc/PID/mem` does
-//! not pin and keeps the page shared. So right before each read pagemap is read again, and only
-//! pages that nobody else maps are read in the fast way.
+//! and remains a copy. To sample a forked child with 64 MiB in this way would take another 64 MiB.
+//! Reading `/proc/PID/mem` does not pin, and keeps the page shared. So pagemap is read again right
+//! before each read, and only pages that no other process maps are read in the fast way.
 //!
 //! The same reading of pagemap shows which pages are now in swap: these are counted and not read,
-//! since reading would swap them in. Changes between pagemap and the read cannot be prevented, only
-//! counted: a read that had to swap in or copy a page is a page fault of *our* thread.
+//! because reading would swap them in. A page can still change between the reading of pagemap and
+//! the read. That cannot be prevented, only counted: if the read had to swap in or copy a page,
+//! that was a page fault of *our* thread.
 //!
-//! Both ways mark the page as recently used.
+//! Both ways of reading mark the page as recently used.
 //!
 //! # Whose memory is read
 //!
-//! The open files belong to one address space and read as empty once it is gone. `process_vm_readv`
-//! takes a pid; therefore, after it and before anything is shown, the files are used to check that
-//! the address space still exists. Otherwise what was read is discarded.
+//! The open files belong to one address space, and read as empty once that is gone.
+//! `process_vm_readv`, however, takes a pid. So after that call, and before any page is shown, the
+//! files are used to check that the address space still exists. If it does not, the pages that were
+//! read are discarded.
 
 use std::fs::File;
 use std::io;
@@ -40,7 +42,7 @@ pub(crate) struct Opened {
     page_size: usize,
 }
 
-/// Which page of a process is to be read, and what is expected there.
+/// Which page of a process to read, and what kind of page is expected there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageRequest {
     pub(crate) page: u64,
@@ -48,7 +50,7 @@ pub(crate) struct PageRequest {
     pub(crate) huge: Option<bool>,
 }
 
-/// What happened when a page was to be read.
+/// The result of reading one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
     /// The contents of the page are in the buffer.
@@ -64,7 +66,7 @@ pub(crate) enum ReadOutcome {
     Truncated,
 }
 
-/// Side effects on the process of reading a batch.
+/// Side effects that reading a batch had on the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReadEffects {
     pub(crate) referenced: u64,
@@ -107,7 +109,7 @@ impl Opened {
     pub(crate) fn open(found: &Identity, page_size: usize) -> Result<Self, ProcessEnd> {
         let pid = found.pid;
         // the files are opened before the identity is checked: if the process calls exec after
-        // this, they refer to the old memory and read as empty
+        // that, they refer to the old address space and read as empty
         let files = Pagemap::open(pid).and_then(|map| Ok((map, open::memory(pid)?)));
         let now = Stat::read(pid).map_err(|_| ProcessEnd::Exited)?;
         if now.identity != *found {
@@ -127,7 +129,7 @@ impl Opened {
     }
 
     /// Reads the requested pages, which must be in order, each to its place in `buffer`. `Err` if
-    /// the memory is gone: then nothing in the buffer may be shown.
+    /// the memory of the process is gone: then nothing in the buffer may be shown.
     pub(crate) fn read(
         &self,
         requests: &[PageRequest],
@@ -157,7 +159,7 @@ impl Opened {
         })
     }
 
-    /// Decides how to read each page, from what pagemap says now.
+    /// Decides how to read each page, from the present contents of pagemap.
     fn read_pages(
         &self,
         requests: &[PageRequest],
@@ -177,7 +179,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Reads pages with process_vm_readv; returns the number of page faults that this caused.
+    /// Reads pages with process_vm_readv; returns the number of page faults that the call caused.
     fn read_pinning(
         &self,
         requests: &[PageRequest],
@@ -200,8 +202,8 @@ impl Opened {
         faults
     }
 
-    /// Collects the next pieces for one call of process_vm_readv, starting at index `from`; returns
-    /// the index after the last piece.
+    /// Collects the next pieces for one call of process_vm_readv, from index `from` on; returns the
+    /// index after the last piece.
     fn gather(
         &self,
         requests: &[PageRequest],
@@ -230,9 +232,9 @@ impl Opened {
         Piece { address, at: index * self.page_size, length: self.page_size }
     }
 
-    /// Marks the first `read` pages of these pieces as read. The page after them is left to the
-    /// other way of reading, which can also read pages that the program itself cannot read; returns
-    /// the index after it.
+    /// Marks the first `read` pages of these pieces as read. The page after them is marked to be
+    /// read through /proc/PID/mem, which can also read pages that the program itself has no
+    /// permission to read. Returns the index after that page.
     fn settle(&self, pieces: &[Piece], ways: &mut [Way], mut read: usize) -> Option<usize> {
         for piece in pieces {
             let first = piece.at / self.page_size;
@@ -299,7 +301,7 @@ fn way(request: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
     } else if !entry.is_present() || entry.is_guard() {
         Way::Done(ReadOutcome::Gone)
     } else if entry.is_of_file() != (request.kind != PageKind::Anonymous) {
-        // another mapping is at the address now, or the page was replaced by a private copy
+        // the address now belongs to another mapping, or the page was replaced by a private copy
         Way::Done(ReadOutcome::Gone)
     } else if frame.is_some_and(|frame| judge.is_zero(frame)) {
         Way::Done(ReadOutcome::Gone)

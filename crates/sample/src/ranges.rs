@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ranges of page numbers, used to count a page of a file once however often it is mapped.
+//! Ranges of page numbers; used to count a page of a file once, even if it is mapped several times.
 
 use std::collections::BTreeMap;
 
-/// A set of numbers, stored as ranges that neither touch nor overlap.
+/// A set of numbers, stored as ranges that neither overlap nor are adjacent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RangeSet {
     /// Maps the start of each range to its end.

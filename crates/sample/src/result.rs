@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Name, Pages, Problem};
 
 use crate::Choice;
 
-/// Facts about a page that is shown to the caller: where it is and how it is mapped.
+/// Where a page is and how it is mapped; passed to the caller together with the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Origin {
     /// Index of the page's source: its [`Part`] in [`Sample::parts`].
@@ -20,8 +20,8 @@ pub struct Origin {
     pub kind: PageKind,
     /// Whether the kernel marks the page as mapped by no other process; `false` also if unknown.
     pub exclusive: bool,
-    /// Weight of the page: 1 / number of places in the population that show the same page. Summed
-    /// over the population, each page counts once. See [`Sharing`].
+    /// Weight of the page: 1 divided by the number of places in the population that show the same
+    /// page. The sum of the weights over the population counts each page once. See [`Sharing`].
     pub share: f64,
     /// Whether the page is mapped as part of a huge page, from PAGEMAP_SCAN or, for root, from
     /// `/proc/kpageflags`; `None` if unknown.
@@ -76,10 +76,10 @@ pub struct Part {
     pub name: Name,
     /// The pid if the source is a process.
     pub pid: Option<u32>,
-    /// The memory cgroup of a process; `None` if it was not read, which is done for a cgroup or the
-    /// host as target.
+    /// The memory cgroup of a process; `None` if it was not read: it is read only if the target is
+    /// a cgroup or the host.
     pub cgroup: Option<Name>,
-    /// Number of pages that could be shown when they were found: the population of the sample.
+    /// Number of pages that could be shown at the time of the search: the population of the sample.
     pub pages: Pages,
     /// Number of pages that were shown.
     pub sampled: Pages,
@@ -91,9 +91,9 @@ pub struct Part {
     /// Number of mapped pages that are the kernel's zero page, which take no memory; 0 if they
     /// cannot be recognised.
     pub zero_page: Pages,
-    /// Number of pages that should have been shown and could not be, by the reason.
+    /// Number of pages that were drawn but could not be shown, by the reason.
     pub skipped: SkippedPages,
-    /// How the process ended; `None` if it did not end before all its pages were sampled.
+    /// How the process ended; `None` if it did not end before all its drawn pages were read.
     pub ended: Option<ProcessEnd>,
 }
 
@@ -161,8 +161,8 @@ pub enum WhyUnread {
 }
 
 impl WhyUnread {
-    /// Whether another user could read the process, or this program could if processes of other
-    /// users were requested.
+    /// Whether another user could read the process, or whether this program could if it was allowed
+    /// to read processes of other users.
     #[must_use]
     pub const fn is_refused(self) -> bool {
         matches!(self, Self::OtherUser | Self::Denied)
@@ -188,20 +188,20 @@ impl fmt::Display for WhyUnread {
 /// How pages that several processes map are counted in [`Part::pages`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// The sample has one source, so nothing is shared between sources.
+    /// There is only one source, so nothing is shared between sources.
     One,
     /// Shmem and file pages count once, identified by their file. Private pages that processes
-    /// share since a fork, and pages that KSM merged, count once for each place. [`Origin::share`]
-    /// is the weight of each place: 1/k for a page that k processes of the target show at the same
-    /// address (found by its frame), regardless of processes outside the target; for a page that
-    /// KSM merged, 1 / number of all its mappings.
+    /// share since a fork, and pages that KSM merged, count once for each place; the weight of a
+    /// place is [`Origin::share`]. For a page that k processes of the target have at the same
+    /// address (found by its frame), the weight is 1/k, regardless of processes outside the target.
+    /// For a page that KSM merged, it is 1 divided by the number of all its mappings.
     Weighed,
-    /// Shared pages have weights as with [`Self::Weighed`], but without frame numbers:
-    /// [`Origin::share`] is the average for shared pages of the same mapping, from its proportional
-    /// size in `smaps`. Processes outside the target reduce it.
+    /// Shared pages have weights as with [`Self::Weighed`], but frame numbers are not available. So
+    /// [`Origin::share`] is the average for the shared pages of the same mapping, computed from its
+    /// proportional size in `smaps`. It is lower if processes outside the target share the pages.
     Proportional,
-    /// Each page counts once for each place in [`Part::pages`]; but each page was *shown* only
-    /// once, identified by its frame, and the other places are in [`SkippedPages::duplicate`].
+    /// Each page counts once for each place in [`Part::pages`], but it was *shown* only once,
+    /// identified by its frame. Its other places are counted in [`SkippedPages::duplicate`].
     ByFrame,
 }
 
@@ -210,11 +210,12 @@ pub enum Sharing {
 pub struct Disturbed {
     /// Number of pages of processes that are now marked as recently used.
     pub referenced_pages: Pages,
-    /// Upper bound of pages that were shared before and were copied. The call that can do this
-    /// reads only pages that the kernel reported as unshared, so this counts races.
+    /// Maximum number of pages that were shared before and may have been copied by the read. The
+    /// call that can copy a page is made only for pages that the kernel reported as unshared, so
+    /// this counts pages that became shared in between.
     pub unshared_pages: Pages,
-    /// Number of page faults that the reads of this program caused in the targets: a page changed
-    /// between pagemap and the read.
+    /// Number of page faults that reading caused in the targets: a page changed between the reading
+    /// of pagemap and the read.
     pub faults: u64,
 }
 

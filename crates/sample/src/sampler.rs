@@ -54,15 +54,15 @@ pub struct Sampler {
     frames: Option<Mutex<SeenFrames>>,
     /// The kernel's information about page frames, if available.
     kernel: Arc<Frames>,
-    /// Shares from `smaps` of parts that share pages, as far as `smaps` was read.
+    /// Average weights of shared pages from `smaps`, for the parts for which `smaps` was read.
     proportions: Mutex<share::SmapsShares>,
 }
 
-/// Finds the pages of a target, without reading a page. From here on this process is not dumpable.
+/// Finds the pages of a target, without reading a page. From then on, this process is not dumpable.
 ///
 /// # Errors
 /// If there is nothing to sample: see [`OpenError`]. If the target is several processes, those that
-/// cannot be read are listed in [`Sample::not_read`] instead.
+/// cannot be read are no error; they are listed in [`Sample::not_read`].
 pub fn open(host: &HostRoot, target: &Target, options: Options) -> Result<Sampler, OpenError> {
     if !host.is_live() {
         return Err(OpenError::NotLive(host.label().clone()));
@@ -103,7 +103,7 @@ fn of_processes(
     let GatheredRuns { parts, identities, spans, not_read, partial, problems, .. } = gathered;
     let sharing = match (&frames, parts.len()) {
         (Some(_), _) => Sharing::ByFrame,
-        // a single process is weighed too, as KSM may have merged its pages
+        // a page of a single process has a weight, too, because KSM may have merged it
         (None, _) if told => Sharing::Weighed,
         (None, ..=1) => Sharing::One,
         (None, _) => Sharing::Proportional,
@@ -172,7 +172,7 @@ impl Sampler {
         Self { sample, sources, spans, pace, order, drawn: 0, zero, frames, kernel, proportions }
     }
 
-    /// Refuses to read all pages if the host has too little memory for that.
+    /// Returns an error if all pages are requested and the host has too little memory for that.
     fn with_contents_of(self, host: &HostRoot) -> Result<Self, OpenError> {
         if self.sample.choice != Choice::Exact || self.pace.options().bounded {
             return Ok(self);
@@ -215,9 +215,9 @@ impl Sampler {
         self.draw(requested.get(), workers)
     }
 
-    /// Shows up to `more` pages that were not drawn before, uniformly over all sources together; in
-    /// order of address if these are all pages. Uses one thread for each worker; without workers
-    /// nothing is drawn.
+    /// Shows up to `more` pages that were not drawn before, uniformly over all sources together; if
+    /// these are all pages, in order of address. Uses one thread for each worker; without workers,
+    /// no page is drawn.
     pub fn draw<V: Visit>(&mut self, more: u64, workers: &mut [V]) -> Drawn {
         let (total, partial) = (self.pages().get(), None);
         let more = more.min(total - self.drawn);
@@ -232,8 +232,8 @@ impl Sampler {
         Drawn { shown: Pages::new(ledger.shown), left: Pages::new(total - self.drawn), partial }
     }
 
-    /// Runs the workers; returns their counts, why they ended early, and the number of pages drawn
-    /// by now.
+    /// Runs the workers; returns their counts, why they ended early, and the total number of pages
+    /// drawn so far.
     fn visit_more<V: Visit>(
         &mut self,
         more: u64,
@@ -296,7 +296,7 @@ impl Sampler {
     }
 }
 
-/// Runs one worker on this thread, so that a single worker needs no other thread.
+/// Runs the workers, the first on this thread, so that a single worker needs no other thread.
 fn run_all<V: Visit>(bench: &Bench<'_>, workers: &mut [V]) {
     let Some((own, others)) = workers.split_first_mut() else { return };
     std::thread::scope(|scope| {

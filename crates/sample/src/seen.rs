@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A set of page frames, with one bit for each frame; bitmaps exist only for ranges that contain
-//! any.
+//! A set of page frames, with one bit for each frame. A bitmap is allocated only for a range that
+//! contains a frame of the set.
 //!
-//! Only frames that several processes map are added, so this takes at most one bit per page of RAM.
+//! Only frames that several processes map are added, so the set takes at most one bit per page of
+//! RAM.
 
 use std::collections::HashMap;
 

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes the weight of a page at one of the places that show it.
+//! Computes the weight of a page at one of the places where it is mapped.
 //!
-//! After a fork, parent and child have the same private pages at the same addresses. A count over
-//! processes would include such a page once for each of them, although swap stores it once. So each
-//! place that is drawn gets the weight 1/k if k places of the population show its page.
+//! After a fork, parent and child have the same private pages at the same addresses. Summed over
+//! the processes, such a page would count once for each of them, although swap stores it once. So a
+//! drawn place gets the weight 1/k if its page is at k places of the population.
 //!
-//! With frame numbers (root), the other processes of the target are checked for the same frame at
-//! the same address. A process outside the target changes nothing, since swap stores the page once
-//! anyway. `/proc/kpagecount` has the number of all mappings, so the search ends when all are
-//! found; for pages that KSM merged, which may be at any address, only this number is used.
+//! With frame numbers (root), the other processes of the target are searched for the same frame at
+//! the same address. Processes outside the target are ignored, because swap stores the page once in
+//! any case. `/proc/kpagecount` has the number of all mappings, so the search ends when that number
+//! is found. A page that KSM merged may be at any address, so its weight is computed from that
+//! number alone.
 //!
-//! Without frame numbers, `smaps` shows for each mapping how much is shared, and its proportional
-//! size: their quotient is the average weight of its shared pages. The sum is correct if all
-//! sharers are in the target; those outside reduce it. For `smaps` the kernel walks all pages. If
-//! that would take more than a quarter of the time limit (in the short look of `report`), processes
-//! with any shared page at the same address are counted instead.
+//! Without frame numbers, `smaps` shows for each mapping how much of it is shared, and its
+//! proportional size; from these follows the average weight of its shared pages. The sum of the
+//! weights is correct if all processes that share a page are in the target; it is too small if
+//! others are outside. To produce `smaps`, the kernel walks all pages. If that would take more than
+//! a quarter of the time limit (as in the small sample of `report`), the weight is computed from
+//! the number of processes that have any shared page at the same address.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -29,13 +31,13 @@ use crate::lock::lock;
 use crate::spans::Spans;
 use crate::{PageKind, Sharing};
 
-/// Maximum number of processes that are checked for a page; if there are more, the result is
+/// Maximum number of processes that are checked for a page; if there are more, their number is
 /// extrapolated from these.
 const MOST_ASKED: usize = 64;
 /// Maximum number of processes whose files are kept open.
 const MOST_OPEN: usize = 256;
 
-/// State that all threads use to find out which processes share a page.
+/// State by which all threads find out which processes share a page.
 #[derive(Debug)]
 pub(crate) struct Sharers<'a> {
     sharing: Sharing,
@@ -47,7 +49,7 @@ pub(crate) struct Sharers<'a> {
     budget: Option<Duration>,
 }
 
-/// What `smaps` tells about the sharing of pages, for the parts for which it was read.
+/// Sharing of pages according to `smaps`, for the parts for which `smaps` was read.
 #[derive(Debug, Default)]
 pub(crate) struct SmapsShares {
     of_parts: HashMap<usize, Proportions>,
@@ -55,7 +57,7 @@ pub(crate) struct SmapsShares {
     spent: Duration,
 }
 
-/// Processes that one thread has open to compare frames, by the part that they are.
+/// The processes that one thread has open to compare frames; the key is the part.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     open: HashMap<usize, Option<Pagemap>>,
@@ -88,7 +90,7 @@ impl<'a> Sharers<'a> {
         Self { sharing, identities, spans, kernel, proportions, budget }
     }
 
-    /// Weight of a private page that is not exclusive to the part.
+    /// Weight of a private page that is not marked as exclusive to its process.
     pub(crate) fn share(
         &self,
         part: usize,
@@ -110,7 +112,7 @@ impl<'a> Sharers<'a> {
         }
     }
 
-    /// Number of places in the population that show a frame at the same address.
+    /// Number of places in the population that have this frame at this address.
     fn places_of_frame(
         &self,
         part: usize,
@@ -128,8 +130,8 @@ impl<'a> Sharers<'a> {
         }
     }
 
-    /// Number of other processes that show such a page at this address, and whether the count
-    /// stopped at the maximum.
+    /// Number of other processes that have such a page at this address, and whether counting ended
+    /// at [`MOST_ASKED`].
     fn others(
         &self,
         part: usize,
@@ -160,8 +162,8 @@ impl<'a> Sharers<'a> {
         (of_asked, found >= most)
     }
 
-    /// Average weight of shared pages in the mapping of a page; `None` if there is no time to read
-    /// `smaps`.
+    /// Average weight of the shared pages in the mapping of a page; `None` if there is no time to
+    /// read `smaps`.
     fn proportion(&self, part: usize, page: u64) -> Option<f64> {
         let identity = self.identities.get(part)?;
         let mut known = lock(self.proportions);
@@ -178,7 +180,7 @@ impl<'a> Sharers<'a> {
     }
 }
 
-/// Estimated time for reading `smaps` of this number of pages, measured with small pages of 4 KiB.
+/// Estimated time for reading `smaps` of so many pages, as measured with pages of 4 KiB.
 fn cost(pages: u64) -> Duration {
     const NANOS_PER_PAGE: u64 = 46;
     Duration::from_nanos(pages.saturating_mul(NANOS_PER_PAGE))
@@ -229,9 +231,9 @@ mod tests {
         sum
     }
 
-    /// By frames (if available), by proportional sizes, and by addresses if there is no time for
-    /// those: a parent and five children share 4 MiB, of which each child has written a sixteenth;
-    /// otherwise each has little memory of its own.
+    /// Computes the sum by frames (if available), by proportional sizes, and by addresses (if there
+    /// is no time for the others): a parent and five children share 4 MiB, of which each child has
+    /// written a sixteenth. In addition, each has a little memory of its own.
     #[test]
     fn pages_that_a_family_shares_count_once() {
         let target = Target::start("family 4 5");
@@ -246,7 +248,7 @@ mod tests {
         if tells_frames(4096) {
             let by_frame = pages(&pids, Sharing::Weighed, None);
             assert!(within(by_frame), "{by_frame}, {expected} of the 4 MiB");
-            // with two of the six as the target, the others have no effect
+            // if two of the six processes are the target, the other four have no effect
             let two = pages(&pids[1..3], Sharing::Weighed, None);
             assert!((4.25 * MIB - 2.0..4.25 * MIB + 160.0).contains(&two), "{two}");
         }

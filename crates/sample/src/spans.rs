@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The pages of a part that may be shown, as spans: a limited number of them, however large and
-//! scattered the memory is.
+//! The pages of a part that may be shown, as a limited number of spans, however large and scattered
+//! the memory is.
 //!
 //! A span is *dense* if each of its pages is to be shown. If there are too many spans, neighbours
-//! are joined into *coarse* spans that only store how many of their pages are to be shown; which
-//! ones is determined again when some are drawn. A span never crosses from one mapping into
-//! another, so that this later check does not find a page of another kind, or a device.
+//! are joined into *coarse* spans, which store only how many of their pages are to be shown. Which
+//! pages these are is found out again when some of them are drawn. A span never extends over two
+//! mappings, so that this later search does not find a page of another kind, or of a device.
 
 use crate::PageKind;
 
-/// Consecutive pages of one kind, all mapped in the same way.
+/// Consecutive pages of one kind that are all mapped in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Number of the first page.
@@ -26,7 +26,7 @@ pub(crate) struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: u64,
-    /// Number of pages to show in all spans before this span.
+    /// Number of pages to show in all spans before this one.
     before: u64,
     pub(crate) length: u32,
     /// Number of pages of the span that are to be shown.
@@ -108,7 +108,7 @@ impl Spans {
         true
     }
 
-    /// Joins pairs of neighbours in the same mapping.
+    /// Joins pairs of neighbouring spans that are in the same mapping.
     fn coarsen(&mut self) {
         let mut merged: Vec<Span> = Vec::with_capacity(self.most);
         let mut open = false;
@@ -121,15 +121,15 @@ impl Spans {
             }
         }
         self.list = merged;
-        // if hardly any could be joined, raise the limit; otherwise joining would be retried at
-        // each push
+        // if hardly any spans could be joined, the limit is raised; otherwise each push would try
+        // to join again
         if self.list.len() > self.most - self.most / 4 {
             self.most = self.most.saturating_mul(2);
         }
     }
 
-    /// Whether a page with this number and kind may be among the pages to show; not certain in a
-    /// coarse span.
+    /// Whether a page with this number and kind may be among the pages to show. In a coarse span
+    /// this is not certain.
     pub(crate) fn may_hold(&self, page: u64, kind: PageKind) -> bool {
         let after = self.list.partition_point(|span| span.first <= page);
         let span = after.checked_sub(1).and_then(|at| self.list.get(at));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     proptest! {
-        /// Without joining, the n-th page is the n-th page of a plain list.
+        /// If no spans are joined, the n-th page is the n-th page of a plain list.
         #[test]
         fn dense_spans_are_a_list_of_pages(runs in runs()) {
             let mut spans = Spans::new(1000);
@@ -193,8 +193,8 @@ mod tests {
             prop_assert!(spans.find(spans.total()).is_none());
         }
 
-        /// With joining, every page is still counted in exactly one span, and no gap within a span
-        /// crosses the start of a mapping.
+        /// If spans are joined, every page still counts in exactly one span, and no gap within a
+        /// span contains the start of a mapping.
         #[test]
         fn coarse_spans_hold_the_same_pages(runs in runs(), most in 2usize..20) {
             let mut spans = Spans::new(most);

@@ -4,9 +4,9 @@
 //! A file is divided into pages from its beginning; the last piece is padded with zeros, as in the
 //! page cache. A device is read with O_DIRECT.
 //!
-//! A core has holes for pages that its process never touched. As long as the file still has these
-//! holes, they are not pages: reserved address space costs nothing here either. In a copy without
-//! holes they are pages of zeros, indistinguishable from others.
+//! A core file has holes for pages that its process never touched. Holes are not pages, so reserved
+//! address space costs nothing. If the file was copied without its holes, they are pages of zeros,
+//! which cannot be distinguished from other pages.
 
 use std::fs::File;
 use std::io;
@@ -54,8 +54,8 @@ impl Stored {
     }
 
     pub(crate) fn device(path: &Path, page_size: u64) -> Result<Self, OpenError> {
-        // the device is opened normally first: opening something else with O_DIRECT may fail with a
-        // misleading error
+        // the device is first opened without O_DIRECT: with it, opening something that is not a
+        // device may fail with a misleading error
         Self::flat(path, PartKind::Device, open::open_named(path), page_size)?;
         Self::flat(path, PartKind::Device, open::direct(path), page_size)
     }
@@ -80,7 +80,7 @@ impl Stored {
         Ok((stored, Flaws { garbled: core.garbled, truncated: 0 }))
     }
 
-    /// Passes the runs of pages of the file to `take`, in order; returns the number of pages after
+    /// Calls `take` for each run of pages of the file, in order; returns the number of pages after
     /// the end of the file.
     pub(crate) fn find(&self, file_backed: bool, mut take: impl FnMut(Run)) -> u64 {
         let Layout::Core(stretches) = &self.layout else {
@@ -106,7 +106,8 @@ impl Stored {
         pages(stretch.length) - pages(there)
     }
 
-    /// The ranges of `length` bytes at `offset` that are not holes; no page is in two of them.
+    /// The parts of the `length` bytes at `offset` that are not holes. No page is in two of these
+    /// parts.
     fn data(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
         let end = offset.saturating_add(length);
         let mut at = offset;
@@ -119,8 +120,8 @@ impl Stored {
         })
     }
 
-    /// Seeks to the next data or hole; `None` if there is no more data, `otherwise` if the file
-    /// system does not support holes.
+    /// Seeks to the next data or hole. Returns `None` if there is no more data, and `otherwise` if
+    /// the file system does not support holes.
     fn seek(&self, to: SeekFrom, otherwise: u64, end: u64) -> Option<u64> {
         match rustix::fs::seek(&self.file, to) {
             Ok(place) => Some(place.min(end)),
@@ -141,8 +142,8 @@ impl Stored {
         pages
     }
 
-    /// Where the page begins in the file, and how many of its bytes the file has at most; `None` if
-    /// the file does not have the page.
+    /// Offset of the page in the file, and the maximum number of its bytes; `None` if the file does
+    /// not have the page.
     fn place(&self, page: u64) -> Option<(u64, u64)> {
         let Layout::Core(stretches) = &self.layout else {
             return Some((page.checked_mul(self.page_size)?, self.page_size));
@@ -173,7 +174,7 @@ impl Stored {
                     let there = bytes.div_ceil(size);
                     fates.extend((0..pages).map(|page| fate(page < there)));
                 }
-                // one bad sector must not affect the neighbouring pages
+                // the pages are read one by one, so that a bad sector affects only its own page
                 Some(Err(_)) if pages > 1 => {
                     rest.iter().take(pages).for_each(|one| self.read_one(one, buffer, fates));
                 }
@@ -193,7 +194,7 @@ impl Stored {
         });
     }
 
-    /// Number of leading pages of the requests that are consecutive in the file too, with their
+    /// Number of pages at the start of `requests` that are consecutive in the file, too, with their
     /// offset and length in the file.
     fn together(&self, requests: &[PageRequest]) -> (Option<(u64, u64)>, usize) {
         let Some(first) = requests.first().and_then(|wanted| self.place(wanted.page)) else {
@@ -218,8 +219,7 @@ impl Stored {
     /// Reads `bytes` into `to` and pads with zeros; returns the number of bytes read.
     fn fill(&self, offset: u64, bytes: u64, to: &mut [u8]) -> io::Result<usize> {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX).min(to.len());
-        // O_DIRECT needs whole blocks; a file or device without a core layout always has whole
-        // pages
+        // O_DIRECT needs whole blocks; that holds, because a device always has whole pages
         let asked = to.get_mut(..length).unwrap_or_default();
         let read = self.file.read_some(offset, asked)?;
         to.get_mut(read..).unwrap_or_default().fill(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the caller does with each page: [`Visit`].
+//! The interface by which the caller receives each page: [`Visit`].
 
 use crate::Origin;
 

@@ -21,7 +21,7 @@ pub(crate) fn candidates(host: &HostRoot, target: &Target) -> Result<Vec<Candida
     }
 }
 
-/// Sorts the ids and removes duplicates, as a duplicate would count twice.
+/// Sorts the ids and removes duplicates, because a process must not count twice.
 fn once(pids: &[u32]) -> Vec<u32> {
     let mut pids = pids.to_vec();
     pids.sort_unstable();
@@ -41,7 +41,7 @@ fn candidate_of(process: &Process) -> Candidate {
     Candidate { pid: process.pid, name: process.name.clone(), cgroup }
 }
 
-/// Finds the processes of a cgroup and its descendants.
+/// Finds the processes of a cgroup and of its descendants.
 fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenError> {
     let group = resolve(snapshot, path).ok_or_else(|| OpenError::NoCgroup(Name::from(path)))?;
     let inside = |process: &&Process| {
@@ -50,8 +50,8 @@ fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenErro
     Ok(snapshot.processes.list.iter().filter(inside).map(candidate_of).collect())
 }
 
-/// Finds the path of a cgroup as it is in the snapshot. Also accepts a folder below
-/// `/sys/fs/cgroup`, where v1 has the controller's name before the cgroup's path.
+/// Finds the cgroup's path as it is in the snapshot. A folder below `/sys/fs/cgroup` is accepted,
+/// too; in v1 that path has the controller's name before the cgroup's path.
 fn resolve(snapshot: &Snapshot, path: &str) -> Option<String> {
     let path = Name::from(path);
     let below = path.as_str().strip_prefix("/sys/fs/cgroup");
@@ -62,7 +62,8 @@ fn resolve(snapshot: &Snapshot, path: &str) -> Option<String> {
         let process = |process: &Process| {
             process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), path))
         };
-        // a cgroup that is not in the snapshot is known if one of its processes is
+        // a cgroup without an entry of its own is accepted if a process in the snapshot belongs to
+        // it
         snapshot.cgroups.groups.iter().any(group) || snapshot.processes.list.iter().any(process)
     };
     candidates.into_iter().flatten().find(|path| exists(path)).map(str::to_owned)

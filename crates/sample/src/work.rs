@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A worker thread: takes batches, reads their pages and shows them.
 //!
-//! A worker has a buffer for one batch, and keeps the last process open. No page outlives its
-//! batch: the next batch overwrites the buffer, and at the end it is wiped.
+//! A worker has a buffer for one batch, and keeps the process of the last batch open. Page contents
+//! are never kept longer than a batch: the next batch overwrites the buffer, and at the end the
+//! buffer is wiped.
 
 use std::sync::Mutex;
 
@@ -21,7 +22,7 @@ use crate::spans::Span;
 use crate::stored::Stored;
 use crate::{Disturbed, Origin, PageKind, Part, Partial, ProcessEnd, Visit};
 
-/// From where the workers read the pages.
+/// Where the workers read the pages from.
 #[derive(Debug)]
 pub(crate) enum Sources {
     /// The processes to read, one for each part.
@@ -30,7 +31,7 @@ pub(crate) enum Sources {
     Stored(Stored),
 }
 
-/// Counts that all workers add to.
+/// Counts to which all workers add.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) parts: Vec<Part>,
@@ -51,7 +52,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) page_size: usize,
 }
 
-/// Recognises zero pages and duplicates by their frames.
+/// Recognises zero pages, and pages that were already shown, by their frames.
 #[derive(Debug)]
 pub(crate) struct FrameJudge<'a> {
     pub(crate) zero: Option<u64>,
@@ -83,8 +84,8 @@ struct Worker<'a, 'b, V> {
 
 /// Takes batches and shows their pages, until no batch is left.
 pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
-    // the buffer is filled with bytes that are not zero, so that the pages are allocated now: our
-    // own page faults would otherwise be counted as faults of the target
+    // the buffer is filled with bytes that are not zero, so that its pages are allocated now: page
+    // faults of this thread would otherwise be counted as faults of the target
     let mut buffer = Buffer::new_zeroed((BATCH + 1) * bench.page_size);
     buffer.get_mut().fill(0xff);
     let (scratch, fates) = (Scratch::default(), Vec::with_capacity(BATCH));
@@ -109,7 +110,8 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    /// Finds the pages of a coarse span that exist now. A place without a page counts as gone.
+    /// Finds out which pages of a coarse span exist now. A drawn place without a page counts as
+    /// gone.
     fn resolve(&mut self, part: usize, span: &Span, places: Option<Vec<u64>>) -> Vec<PageRequest> {
         let held = match self.bench.sources {
             Sources::Stored(stored) => stored.pages_of(span),
@@ -188,7 +190,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    /// Reads pages of a process; `Err(None)` if the memory was gone after the read.
+    /// Reads pages of a process; `Err(None)` if the process's memory was gone after the read.
     fn read_process(
         &mut self,
         part: usize,
