@@ -2,8 +2,9 @@
 //! Checks that a built program is as SPECIFICATION.md promises: one static file of at most 16 MiB,
 //! which prints its errors whether or not `RUST_BACKTRACE` is set.
 //!
-//! Current static programs (static-pie) still have a dynamic section, and `ldd` and `file` describe
-//! them in various words; the check is that the file names no interpreter.
+//! The check is that the file names no interpreter (dynamic loader). Other signs are not reliable:
+//! current static programs (static-pie) have a dynamic section, too, and `ldd` and `file` describe
+//! them in various words.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,8 +31,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Checks that an error is printed and the program exits with 1, also while `RUST_BACKTRACE` asks
-/// for a backtrace. A program without unwind tables would abort there instead.
+/// Checks that an error is printed and the exit status is 1, even if `RUST_BACKTRACE` asks for a
+/// backtrace. A program without unwind tables would abort instead.
 fn check_backtrace(program: &Path) -> Result<()> {
     const NOWHERE: &str = "/nowhere/at/all";
     for backtrace in ["0", "1", "full"] {

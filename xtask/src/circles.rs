@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds circles of files that import each other in the sources of a crate.
 //!
-//! Files in a circle cannot be read one after the other. Two may belong together; more than two are
-//! a module whose parts have no order. An import counts as one of the file that defines the name:
-//! re-exports of a `mod.rs` are followed to their source. Tests are left out. Only `use` and paths
-//! that begin with `crate::` or `super::` are understood, which is all that our code uses; output
-//! of macros is not.
+//! Files in a circle cannot be read one after the other. Two files may belong together; more than
+//! two are a module whose parts have no order. The file that defines a name counts as imported, not
+//! one that re-exports it: re-exports of a `mod.rs` are followed to their source. Tests are left
+//! out. Only `use` and paths that begin with `crate::` or `super::` are understood, because our
+//! code has no others; the output of macros is not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::run;
 /// A module's path below its crate, such as `["block", "slice"]`.
 type Module = Vec<String>;
 
-/// The modules of a crate, each with its imports and exports.
+/// The modules of a crate, each with its imports and re-exports.
 #[derive(Debug, Default)]
 struct Crate {
     modules: BTreeMap<Module, Source>,
@@ -36,8 +36,8 @@ struct Source {
     exports: BTreeMap<String, Vec<String>>,
 }
 
-/// Circles that are accepted for now; each has a `mod.rs` or `lib.rs` that re-exports its parts and
-/// defines what they use.
+/// Circles that are accepted for now. In each, a `mod.rs` or `lib.rs` re-exports its parts and also
+/// defines items that the parts use.
 const KNOWN: &[&str] =
     &["capture: lib, pack, timeline", "observe: kernel_log, kernel_log/follow, kernel_log/journal"];
 
@@ -58,7 +58,7 @@ pub(crate) fn main() -> Result<()> {
     Ok(())
 }
 
-/// Files of a crate: the path below its `src`, and the text, of each.
+/// The files of a crate: for each, the path below its `src`, and the text.
 type Files = Vec<(String, String)>;
 
 fn crates() -> Result<BTreeMap<String, Files>> {
@@ -120,8 +120,8 @@ impl Crate {
         found.filter(|other| *other != module).collect()
     }
 
-    /// The module whose file defines the item at a path; follows re-exports, of which `hops` were
-    /// followed so far.
+    /// The module whose file defines the item at a path. Re-exports are followed; `hops` is the
+    /// number of those that were followed so far.
     fn find_definition(&self, path: &[String], hops: u32) -> Option<&Module> {
         let whole = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]))?;
         let (module, source) = self.modules.get_key_value(&path[..whole])?;
@@ -181,8 +181,8 @@ impl Source {
         }
     }
 
-    /// Parses `a::{b, c as d, e::{self}};` up to its semicolon, or a part of it up to the end of
-    /// its group.
+    /// Parses an import such as `a::{b, c as d, e::{self}};` up to its semicolon, or a part of it
+    /// up to the end of its group.
     fn collect_use(
         &mut self,
         module: &Module,
@@ -211,8 +211,8 @@ impl Source {
         self.import(module, prefix, path, alias, is_public);
     }
 
-    /// Records an imported path. After a group or a trailing comma, nothing follows the prefix, so
-    /// there is no path to record.
+    /// Records an imported path. If nothing follows the prefix, as after a group or a trailing
+    /// comma, there is no path to record.
     fn import(
         &mut self,
         module: &Module,
@@ -232,7 +232,7 @@ impl Source {
     }
 }
 
-/// Reads the rest of the path that begins with this word: the words separated by `::`.
+/// Reads a path that begins with this word: the words that are separated by `::`.
 fn rest_of_path(first: String, tokens: &mut IntoIter) -> Vec<String> {
     let mut path = vec![first];
     let mut ahead = tokens.clone();

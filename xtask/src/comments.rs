@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Extracts from a source file or a schema the comments and descriptions that its readers see.
 //!
-//! Only comments on lines of their own are read. Those that follow each other are one text, in Markdown, as in
+//! Only comments on lines of their own are read. Adjacent comments are one text, in Markdown, as in
 //! documentation.
 
 use crate::prose::{self, Piece};
 
-/// Passages of the comments of a Rust, C or shell file, by the file's name. Of a JSON schema: its descriptions.
+/// Passages of the comments of a Rust, C or shell file, which the file's name distinguishes; for a
+/// JSON schema, its descriptions.
 pub(crate) fn passages(path: &str, text: &str) -> Vec<Vec<Piece>> {
     let marks: &[&str] = match path.rsplit('.').next() {
         Some("json") => return descriptions(text),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds the commits after a base whose message violates the rule of CONTRIBUTING.md.
 //!
-//! A subject reads `scope: verb phrase`; a body explains the change, unless the diff is trivial.
-//! Merges are exempt. Whether the phrase begins with a verb, and whether the body is good, is left
-//! to the reviewer.
+//! A subject has the form `scope: verb phrase`; a body explains the change, unless the diff is
+//! trivial. Merges are exempt. This check does not judge whether the phrase begins with a verb, and
+//! whether the body explains the change; the reviewer does.
 //!
 //! A shallow clone may lack the base, and its oldest commits have no parents there. The check lists
 //! what it could not check.
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::run;
 
-/// The last commit before the rule was checked.
+/// The last commit before the rule was introduced.
 const BASE: &str = "c3685e65ef46c3a48a1a2ad7e64fbfedff39b3b8";
 
 /// Maximum number of characters of a commit's subject.
@@ -24,11 +24,11 @@ const LONGEST_SUBJECT: usize = 100;
 const LONGEST_SCOPE: usize = 40;
 /// Number of added and removed lines below which a diff is trivial and needs no body.
 const TRIVIAL_LINES: u64 = 10;
-/// Files that a tool writes; their lines do not count in the size of a commit. passed.toml
-/// contained the passes of long tests before there were groups
+/// Files that a tool writes; their lines do not count in the size of a commit. passed.toml recorded
+/// passed tests in earlier versions of this tool.
 const GENERATED: &[&str] = &["Cargo.lock", "passed.toml"];
 
-/// The beginning of a line about what a shallow clone does not contain.
+/// The beginning of a line that names what could not be checked in a shallow clone.
 pub(crate) const NOT_CHECKED: &str = "not checked";
 
 #[derive(Debug, clap::Args)]
@@ -122,7 +122,7 @@ struct Repository {
 impl Repository {
     fn git(&self, arguments: &[&str]) -> Command {
         let mut git = Command::new("git");
-        // Variables that git sets for a hook name that hook's repository, which may be another one.
+        // git sets variables for a hook that name the hook's repository, which may be another one.
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             git.env_remove(variable);
         }
@@ -154,7 +154,7 @@ impl Repository {
         let commits = self.commits(&range)?;
         let mut offenders = Vec::new();
         for commit in &commits {
-            // A shallow clone does not contain whether its oldest commits are merges, or what they
+            // A shallow clone does not show whether its oldest commits are merges, or what they
             // change.
             if is_shallow && commit.parents == 0 {
                 unchecked.push(commit.line("this shallow clone lacks its parent"));
@@ -182,7 +182,7 @@ impl Repository {
     }
 }
 
-/// Number of changed lines in a line of `--numstat`: `added TAB removed TAB path`.
+/// Number of added and removed lines, from a line of `--numstat`: `added TAB removed TAB path`.
 fn lines_of_file(line: &str) -> Result<u64> {
     let fields: Vec<&str> = line.splitn(3, '\t').collect();
     let &[added, removed, path] = fields.as_slice() else { bail!("git log printed {line:?}") };

@@ -3,8 +3,8 @@
 //! `xtask/dag.toml`.
 //!
 //! A crate boundary marks what code may do (read the host, write settings, start programs), so an
-//! additional dependency may give code more rights than intended. Dependencies of tests and build
-//! scripts count like any other. External dependencies are not checked here.
+//! additional dependency may give code more rights than intended. Dependencies of tests and of
+//! build scripts are checked, too. External dependencies are not checked here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::run;
 
-/// The crate that tests share: any of our crates may depend on it, but only for its tests.
+/// The crate for tests: each of our crates may depend on it, but only as a dev-dependency.
 const FOR_TESTS: &str = "pagewise-testkit";
 
 /// The table of allowed dependencies, `xtask/dag.toml`.
@@ -132,7 +132,7 @@ mod tests {
         let (model, decide) = (package("model", &[("serde", None)]), package("decide", &[]));
         let kit = package(FOR_TESTS, &[]);
         let with = |dependency, kind| package("decide", &[(dependency, kind)]);
-        // external crates are ignored, and a crate may not depend on itself for its tests
+        // external crates are ignored; a crate that depends on itself for its tests is an error
         let cases: [(&[Value], &[&str]); 6] = [
             (&[model.clone(), package("observe", &[("model", None), ("libc", None)])], &[]),
             (&[with("model", None), model.clone()], &["  decide -> model"]),

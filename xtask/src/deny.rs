@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks the packages of others that our two lock files name against `deny.toml`: their licences,
-//! whether there are two versions of one, which of them are refused, and where they come from.
+//! Checks the external packages in our two lock files against `deny.toml`: their licences, whether
+//! a package occurs in two versions, which packages are banned, and where they come from.
 //!
-//! The format is cargo-deny's, of which only these keys are known; any other key is an error, so
-//! that nothing in the file is without effect. Cargo-deny itself is not used, because building it
-//! takes longer than all other checks of `make lint` together. It reads the same file for
-//! advisories (`xtask/scripts/advisories.sh`), and for whoever has it installed.
+//! The format is that of cargo-deny, of which only these keys are known. Any other key is an error,
+//! so that every key in the file has an effect. Cargo-deny itself is not used here, because
+//! building it takes longer than all other checks of `make lint` together. It reads the same file
+//! to check advisories (`xtask/scripts/advisories.sh`), and can be run by hand where it is
+//! installed.
 //!
-//! Packages count if cargo builds them for this machine, tests and build scripts included: others
-//! are not downloaded, so their manifests cannot be read.
+//! Packages are checked if cargo builds them for this machine, including those for tests and build
+//! scripts. Other packages are not downloaded, so their manifests cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,7 +25,7 @@ const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
 /// The only source of packages, as lock files name it.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// `deny.toml`.
+/// The contents of `deny.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
@@ -42,7 +43,7 @@ struct Rules {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Licences {
-    /// Tests count here in any case.
+    /// Ignored: dev-dependencies are always checked here.
     #[serde(rename = "include-dev")]
     _include_dev: bool,
     allow: BTreeSet<String>,
@@ -54,7 +55,7 @@ struct Bans {
     wildcards: Level,
     allow_wildcard_paths: bool,
     multiple_versions: Level,
-    /// Tests count here in any case.
+    /// Ignored: dev-dependencies are always checked here.
     #[serde(rename = "multiple-versions-include-dev")]
     _multiple_versions_include_dev: bool,
     skip: Vec<Ban>,
@@ -68,14 +69,14 @@ struct Sources {
     unknown_git: Level,
 }
 
-/// The only level that is known: what a rule finds is an error.
+/// The only level that is supported: every violation is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Level {
     Deny,
 }
 
-/// A package, or the versions of it that begin like the text behind the @.
+/// A banned package; with a version after the @, only those versions that begin with that text.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ban {
@@ -108,7 +109,7 @@ struct Package {
     name: String,
     version: String,
     license: Option<String>,
-    /// `None` for a folder, as our own crates.
+    /// Where the package comes from; `None` for a folder, such as that of our own crates.
     source: Option<String>,
     dependencies: Vec<Dependency>,
 }
@@ -141,8 +142,8 @@ pub(crate) fn main() -> Result<()> {
     Ok(())
 }
 
-/// The packages that are built for a workspace. `cargo tree` decides that; the list of `cargo
-/// metadata`, which has their licences, also contains those of features that nobody enables.
+/// The packages that are built for a workspace, as `cargo tree` lists them. `cargo metadata`, from
+/// which the licences are read, also lists packages of features that are not enabled.
 fn used(manifest: &str, target: &str) -> Result<Vec<Package>> {
     let place = ["--locked", "--manifest-path", manifest];
     let metadata = ["metadata", "--format-version", "1", "--filter-platform", target];
@@ -156,7 +157,7 @@ fn used(manifest: &str, target: &str) -> Result<Vec<Package>> {
     Ok(chosen(metadata.packages, &run::output(&mut command)?))
 }
 
-/// The packages that the lines of `cargo tree` name, such as `clap v4.5.0 (proc-macro)`.
+/// The packages that are named in lines of `cargo tree`, such as `clap v4.5.0 (proc-macro)`.
 fn chosen(packages: Vec<Package>, tree: &str) -> Vec<Package> {
     let named = tree.lines().filter_map(|line| line.split_once(" v"));
     let named: BTreeSet<(&str, &str)> =
@@ -203,7 +204,7 @@ impl Licences {
         let Some(licence) = &package.license else {
             return Some(format!("  {name}: names no licence"));
         };
-        // older manifests separate alternatives by a slash
+        // older manifests separate alternative licences by a slash
         let Ok(expression) = Expression::parse_mode(licence, ParseMode::LAX) else {
             return Some(format!("  {name}: expected a licence expression, found {licence:?}"));
         };
@@ -213,7 +214,7 @@ impl Licences {
 }
 
 impl Bans {
-    /// Packages that are built in two versions of which neither is skipped.
+    /// Packages that are built in two versions, if `skip` contains neither version.
     fn second_versions(&self, packages: &[Package], manifest: &str) -> Vec<String> {
         let Level::Deny = self.multiple_versions;
         let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -228,7 +229,7 @@ impl Bans {
             .collect()
     }
 
-    /// Entries of `skip` that are no second version.
+    /// Entries of `skip` for packages that do not occur in two versions.
     fn unused_skips(&self, packages: &[Package]) -> Vec<String> {
         let is_second = |skip: &&Ban| {
             let same = packages
@@ -241,7 +242,7 @@ impl Bans {
         unused.map(|skip| format!("  {} is no second version: remove it", skip.package)).collect()
     }
 
-    /// Requirements of our manifests that any version satisfies.
+    /// Dependencies in our manifests that accept any version.
     fn any_versions(&self, packages: &[Package]) -> Vec<String> {
         let Level::Deny = self.wildcards;
         let own = packages.iter().filter(|package| package.source.is_none());
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Packages about which there is nothing to say.
+    /// Packages that satisfy all rules.
     fn good() -> Vec<Package> {
         vec![
             package("a", "1.0.0", "MIT/Apache-2.0"),
@@ -333,7 +334,7 @@ mod tests {
         assert!(toml::from_str::<Rules>(&weaker).is_err());
     }
 
-    /// What is built for nobody is not judged.
+    /// Packages that are not built for this machine are not judged.
     #[test]
     fn only_packages_that_are_built_count() {
         let tree =

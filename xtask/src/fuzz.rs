@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Fuzzes code that reads untrusted bytes: builds the fuzzing program, seeds the corpus of each of
-//! its targets (parsers of host files from the recorded hosts and from this machine), runs them,
-//! and prints a table.
+//! Fuzzes code that reads untrusted bytes: builds the fuzzing program, writes the initial inputs of
+//! each of its targets (for parsers of host files, from the recordings and from this machine), runs
+//! the targets, and prints a table.
 //!
-//! No sanitizer is used, because our code is safe Rust whose faults are panics; that was measured
-//! to give 2.8 (meminfo) and 1.9 times (vmstat) the executions per second of the address sanitizer.
-//! So neither a nightly compiler nor cargo-fuzz is needed: [`FLAGS`] are those that it would pass.
+//! No sanitizer is used, because our code is safe Rust, whose faults are panics. Without the
+//! address sanitizer, 2.8 times (meminfo) and 1.9 times (vmstat) as many executions per second were
+//! measured. So neither a nightly compiler nor cargo-fuzz is needed: [`FLAGS`] are the flags that
+//! cargo-fuzz would pass.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -33,8 +34,8 @@ const FLAGS: &[&str] = &[
     "-Ccodegen-units=1",
 ];
 
-/// Text before the number of coverage counters that libFuzzer found in the program, as a regular
-/// expression.
+/// A regular expression for the text before the number of coverage counters that libFuzzer found in
+/// the program.
 const COUNTERS: &str = r"INFO: Loaded .*\(";
 
 #[derive(Debug, clap::Args)]
@@ -86,7 +87,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Target {
     name: String,
-    /// Maximum length in bytes of an input that is worth trying.
+    /// Maximum length in bytes of an input; longer inputs are not worth trying.
     longest: u32,
 }
 
@@ -115,7 +116,7 @@ fn seconds_each(seconds: u64, targets: usize, lanes: usize) -> u64 {
     (seconds * lanes as u64 / targets.max(1) as u64).max(1)
 }
 
-/// The built fuzzing program.
+/// The fuzzing program, which is already built.
 #[derive(Debug)]
 struct Fuzzer {
     program: PathBuf,
@@ -127,8 +128,8 @@ impl Fuzzer {
         let target = run::host_target()?;
         let mut build = run::cargo();
         build.args(["build", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--release"]);
-        // Cargo uses these flags only for what it builds for the target, so build scripts do not
-        // need libFuzzer.
+        // Cargo uses these flags only for code that it builds for the target, so build scripts do
+        // not need libFuzzer.
         build.args(["--target", &target]).env("RUSTFLAGS", FLAGS.join(" "));
         build.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_TARGET_DIR", "fuzz/target");
         run::succeed(&mut build)?;
@@ -207,8 +208,8 @@ impl Fuzzer {
     }
 }
 
-/// The output of a call of the fuzzing program. libFuzzer prints warnings to standard error each
-/// time; these are shown only on failure.
+/// The output of a call of the fuzzing program. libFuzzer prints warnings to standard error in each
+/// call; they are shown only if the call fails.
 fn answer(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     let warned = String::from_utf8_lossy(&output.stderr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Checks that every source file of the project begins with its licence: on the first line, or on
-//! the second if the first names an interpreter. Data, documents and manifests need none.
+//! the second if the first line names an interpreter. Data, documents and manifests need no licence
+//! line.
 
 use std::fs;
 use std::path::Path;

@@ -2,11 +2,11 @@
 //! Prints the licences of everything that is linked into a program of this workspace, for its
 //! packages: each text once, below the names of the crates that have it.
 //!
-//! cargo knows which crates are linked; their texts are files in their folders, also those of C
-//! libraries that crates bring along. If a crate may be used under several licences, the text of
-//! MIT is chosen. A crate without such a file is printed with its authors, and with the text that
-//! this project has of the same licence. The C library, which the program also contains, is no
-//! crate: the packages name it themselves.
+//! cargo names the crates that are linked. The texts of their licences are files in the folders of
+//! the crates, including those of C libraries that a crate contains. If a crate may be used under
+//! several licences, the text of MIT is chosen. For a crate without such a file, its authors are
+//! printed, and this project's copy of the same licence. The C library, which the program also
+//! contains, is not a crate: the packages name it themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -46,7 +46,7 @@ pub(crate) struct Package {
     pub(crate) version: String,
     pub(crate) license: Option<String>,
     authors: Vec<String>,
-    /// `None` for packages of this workspace.
+    /// The registry; `None` for packages of this workspace.
     source: Option<String>,
     manifest_path: PathBuf,
     targets: Vec<Target>,
@@ -76,7 +76,7 @@ struct Dependency {
 
 #[derive(Debug, Deserialize)]
 struct DependencyKind {
-    /// `None` for a dependency that is linked; "dev" and "build" for the others.
+    /// The kind of the dependency: `None` for one that is linked; otherwise "dev" or "build".
     kind: Option<String>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 }
 
 impl Metadata {
-    /// What cargo says about this workspace for a target.
+    /// Reads what `cargo metadata` prints about this workspace for a target.
     pub(crate) fn read(target: &str) -> Result<Self> {
         let mut cargo = run::cargo();
         cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
@@ -128,7 +128,7 @@ impl Metadata {
         needed.map(|it| it.pkg.as_str()).collect()
     }
 
-    /// The packages of others that are linked into the program of this package, by name.
+    /// The external packages that are linked into the program of this package, by name.
     pub(crate) fn linked(&self, root: &str) -> Result<Vec<&Package>> {
         let packages: BTreeMap<&str, &Package> =
             self.packages.iter().map(|it| (it.id.as_str(), it)).collect();
@@ -153,7 +153,7 @@ impl Metadata {
 }
 
 impl Package {
-    /// Whether it runs in the compiler, so that nothing of it is in the program.
+    /// Whether the package runs in the compiler, so that no part of it is in the program.
     fn is_procedural_macro(&self) -> bool {
         self.targets.iter().any(|it| it.kind.iter().any(|kind| kind == "proc-macro"))
     }
@@ -173,7 +173,7 @@ impl Package {
         texts.collect()
     }
 
-    /// For a crate without a file: its authors, and the text of its licence.
+    /// The text for a crate without a licence file: its authors, and the text of its licence.
     fn common_text(&self) -> Result<String> {
         let has = |name: &str| self.expression().contains(name);
         let file = if has("MIT") { "LICENSE-MIT" } else { "LICENSE-APACHE" };
@@ -205,7 +205,7 @@ fn licence_files(folder: &Path, depth: usize) -> Result<Vec<PathBuf>> {
             found.push(path);
         }
     }
-    // GPL as an alternative to what stands beside it
+    // the GPL is offered as an alternative to the licences beside it
     let is_named = |path: &PathBuf, begin: &str| file_name(path).starts_with(begin);
     if found.iter().any(|path| is_named(path, "license")) {
         found.retain(|path| !is_named(path, "copying"));
@@ -224,8 +224,8 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().to_lowercase()
 }
 
-/// In each folder, only the text of MIT if the crate may be used under MIT and has it in a file of
-/// its own; NOTICE and COPYRIGHT always.
+/// In each folder, only the text of MIT if the crate may be used under MIT and has a file with that
+/// text. NOTICE and COPYRIGHT are always included.
 fn chosen(files: &[PathBuf], expression: &str) -> Vec<PathBuf> {
     let is_mit = |path: &Path| file_name(path).contains("mit");
     let always =
@@ -238,13 +238,13 @@ fn chosen(files: &[PathBuf], expression: &str) -> Vec<PathBuf> {
     files.iter().filter(is_chosen).cloned().collect()
 }
 
-/// Line ends and spaces at the ends of lines do not make a text another one.
+/// Removes differences of line ends and trailing spaces, so that equal texts compare as equal.
 fn normalize(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim_matches('\n').to_owned() + "\n"
 }
 
-/// A reference instead of a text that every Debian system has.
+/// Replaces a text that every Debian system contains by a reference to it.
 fn without_common(text: String) -> String {
     let begin: Vec<&str> = text.split_whitespace().take(4).collect();
     if begin == ["Apache", "License", "Version", "2.0,"] {

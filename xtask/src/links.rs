@@ -15,7 +15,8 @@ use crate::words::{DOCUMENTS, Fault};
 /// The table of contents of the manual.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// The links of the documents that lead nowhere, and the pages to which the table of contents has none.
+/// The links of the documents that lead nowhere, and the pages that the table of contents does not
+/// list.
 pub(crate) fn faults() -> Result<Vec<Fault>> {
     let texts = run::texts(DOCUMENTS)?;
     let anchors: BTreeMap<&str, BTreeSet<String>> =
@@ -51,7 +52,7 @@ fn left_out(texts: &[(String, String)]) -> Vec<Fault> {
     missing.map(fault).collect()
 }
 
-/// What is wrong with a link of the document `path`; `None` if nothing is.
+/// What is wrong with a link in the document `path`; `None` if the link is right.
 fn fault(
     path: &str,
     target: &str,
@@ -76,7 +77,7 @@ fn fault(
     }
 }
 
-/// The path of a link in the project; `None` if it leads out of it.
+/// The path in the project to which a link leads; `None` if the link leads out of the project.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let mut path = PathBuf::new();
     for part in Path::new(from).parent()?.join(target).components() {
@@ -89,8 +90,8 @@ fn resolve(from: &str, target: &str) -> Option<String> {
     path.to_str().map(str::to_owned)
 }
 
-/// The anchors of a document's headings, as the sites that show it make them: lower case, without
-/// punctuation, hyphens for spaces, and a number behind the second of the same name.
+/// The anchors of a document's headings, in the form that web sites give them: lower case, without
+/// punctuation, with hyphens for spaces, and with a number if the same heading occurred before.
 fn anchors(markdown: &str) -> BTreeSet<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = BTreeSet::new();

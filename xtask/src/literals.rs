@@ -24,7 +24,7 @@ pub(crate) struct Said {
     pub(crate) docs: Vec<Vec<Piece>>,
     /// Names of modules in separate files that only tests use.
     test_modules: Vec<String>,
-    /// Whether clap reads doc comments of this file.
+    /// Whether clap prints doc comments of this file as help.
     has_help: bool,
 }
 
@@ -88,7 +88,7 @@ impl Said {
         while let Some(token) = tokens.next() {
             let is_hash = is_punct(&token, '#');
             if is_hash && tokens.next_if(|token| is_punct(token, '!')).is_some() {
-                // An inner attribute: lints, or the doc comment at the beginning of the file.
+                // An inner attribute: a lint, or the doc comment at the beginning of the file.
                 tokens.next();
                 continue;
             }
@@ -128,12 +128,12 @@ impl Said {
     }
 }
 
-/// Skips an item: to the end of its block, or to the semicolon if the item has no block. Returns
-/// the name of the module if the item declares one in a separate file.
+/// Skips an item: to the end of its block, or to its semicolon if it has no block. If the item
+/// declares a module in a separate file, returns the module's name.
 fn skip_item(tokens: &mut Peekable<IntoIter>) -> Option<String> {
     let mut words: Vec<String> = Vec::new();
     for token in tokens {
-        // A comma ends a field or a variant; in an item, it belongs to the generics.
+        // A comma ends a field or a variant. In an item, a comma is a part of the generics.
         let is_item = words.iter().any(|word| ITEMS.contains(&word.as_str()));
         match token {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs tests in guests for longer than the groups do: more boots, more faults.
+//! Runs tests in guests for longer than the groups of tests do: with more boots and more faults.
 
 use anyhow::Result;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The project's own tools: checks of dependencies, licences, commit messages and words; tables of
-//! evidence, tests in tiers, benchmarks, golden files. Compilers and packages are installed by the
+//! evidence; test runs; benchmarks; golden files. Compilers and packages are installed by the
 //! scripts in `xtask/scripts`.
 
 mod artefact;

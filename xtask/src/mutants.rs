@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs the program on many damaged inputs of each kind, and prints what the worst of them cost.
+//! Runs the program on many damaged inputs of each kind, and prints the largest costs (time,
+//! memory) of a run.
 //!
-//! The inputs, the limits and the checks are those of the test `hostile::mutants_of_each_kind`, which
-//! is run here with a number of inputs. The same number makes the same input on every machine.
+//! The inputs, the limits and the checks are those of the test `hostile::mutants_of_each_kind`,
+//! which is run here with the requested number of inputs. An input depends only on its number, so
+//! it is the same on every machine.
 
 use std::path::PathBuf;
 

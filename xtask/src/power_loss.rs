@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs the test of power losses with the requested number of disks; the group `plan-power-loss`
-//! uses fewer.
+//! Runs the test of power losses with the requested number of disks. The group `plan-power-loss`
+//! runs the same test with fewer disks.
 //!
-//! The guest writes one recording, from which the disks of power losses are made. The same seed and
-//! recording give the same disks, so the recording can be kept in a folder that the user names.
+//! A guest writes one recording of its disk writes, from which the disks after power losses are
+//! made. The same seed and recording make the same disks, so the recording can be kept in a folder
+//! that the user names.
 
 use std::path::PathBuf;
 

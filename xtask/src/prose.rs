@@ -131,7 +131,8 @@ fn kind_within(tag: &Tag<'_>, kinds: &[Kind]) -> Kind {
     }
 }
 
-/// Lines wider than `columns` outside tables, code blocks and HTML; link targets do not count.
+/// Lines wider than `columns`, except in tables, code blocks and HTML. The targets of links do not
+/// count for the width.
 pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> {
     let starts = line_starts(markdown);
     let mut exempt: Vec<Range<usize>> = Vec::new();

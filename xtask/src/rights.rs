@@ -11,7 +11,8 @@ use serde::Deserialize;
 
 use crate::run;
 
-/// Why a crate may not do something, by right; `note` is a sentence for the head of the file.
+/// For each right that a crate does not have, the reason; `note` is a sentence for the head of the
+/// file.
 type Reasons = BTreeMap<String, String>;
 
 #[derive(Debug, Deserialize)]
@@ -60,7 +61,7 @@ impl Table {
 }
 
 const NOTE: &str = "note";
-/// Name of the right that consists of types, not of calls.
+/// Name of the right that is about types; the other rights are about calls.
 const TYPES: &str = "judge";
 /// Maximum number of columns of a comment in a generated file.
 const WIDTH: usize = 110;

@@ -32,14 +32,14 @@ pub(crate) fn host_target() -> Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-/// Runs a command; any result but success is an error that names the command.
+/// Runs a command. If it does not succeed, the error names the command.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| show(command))?;
     ensure!(status.success(), "{}: {status}", show(command));
     Ok(())
 }
 
-/// Returns what a command prints; any result but success is an error that names the command.
+/// Returns the output of a command. If it does not succeed, the error names the command.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     command.stderr(Stdio::inherit());
     let output = command.output().with_context(|| show(command))?;
@@ -47,13 +47,13 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| show(command))
 }
 
-/// Returns what a command prints that reads `input`; any result but success is an error that names
-/// the command.
+/// Returns the output of a command that reads `input`. If it does not succeed, the error names the
+/// command.
 pub(crate) fn output_of(command: &mut Command, input: &str) -> Result<String> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = spawned.with_context(|| show(command))?;
     let (stdin, text) = (child.stdin.take(), input.to_owned());
-    // written in a thread, because the program may print before it has read everything
+    // a separate thread writes, because the program may print before it has read everything
     let writer = std::thread::spawn(move || {
         stdin.map_or(Ok(()), |mut stdin| std::io::Write::write_all(&mut stdin, text.as_bytes()))
     });
@@ -63,8 +63,8 @@ pub(crate) fn output_of(command: &mut Command, input: &str) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| show(command))
 }
 
-/// Files of the project that match one of git's patterns and are not ignored; without patterns, all
-/// files.
+/// Files of the project that match one of git's patterns and are not ignored by git; without
+/// patterns, all files.
 pub(crate) fn files(patterns: &[&str]) -> Result<Vec<String>> {
     // In CI, the checkout may belong to another user.
     let trust = ["-c", "safe.directory=*"];
@@ -80,11 +80,12 @@ pub(crate) fn texts(patterns: &[&str]) -> Result<Vec<(String, String)>> {
         Ok((path, text))
     };
     let files = files(patterns)?.into_iter();
-    // git still lists a file that was removed without a commit.
+    // git still lists a file that was removed without a commit
     files.filter(|path| project().join(path).exists()).map(read).collect()
 }
 
-/// The program of this tree, built as for `cargo test`, so that nothing is compiled twice.
+/// Builds the program of this tree with the profile of `cargo test`, so that nothing is compiled
+/// twice; returns its path.
 pub(crate) fn built_program() -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["test", "--workspace", "--locked", "--no-run", "--quiet", "--test", "program"]);
@@ -93,8 +94,8 @@ pub(crate) fn built_program() -> Result<PathBuf> {
     program.context("cargo named no program: expected a binary target `pagewise`")
 }
 
-/// The path of the built program that a message of cargo names; `None` if the message is about
-/// something else.
+/// The path of the built program, from a message of cargo; `None` if the message is about something
+/// else.
 fn program_in(message: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     let target = &message["target"];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The crates of others that are linked into a program → a software bill of materials in CycloneDX's
-//! JSON, for its packages.
+//! Writes a software bill of materials in CycloneDX's JSON, for packages: it lists the external
+//! crates that are linked into a program.
 //!
-//! The list is that of the licences: what cargo says is linked for the target, with the features that
-//! the whole workspace enables, so a crate may be listed of which the linker kept nothing. The
-//! checksums are those of Cargo.lock. The compiler and the C library are those of this machine, which
-//! has built the program.
+//! The list is the same as that of the licences: the crates that cargo links for the target, with
+//! the features that the whole workspace enables. So a crate may be listed although the linker kept
+//! no part of it. The checksums are those of Cargo.lock. The compiler and the C library are those
+//! of this machine, because it has built the program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -98,7 +98,7 @@ fn component(package: &Package, kind: &str) -> Value {
         "purl": package_url(package),
     });
     if let Some(licence) = &package.license {
-        // how crates wrote OR before they used SPDX
+        // older manifests wrote a slash for OR
         component["licenses"] = json!([{"expression": licence.replace('/', " OR ")}]);
     }
     component
@@ -121,12 +121,13 @@ fn package_url(package: &Package) -> String {
     format!("pkg:cargo/{}@{}", package.name, package.version.replace('+', "%2B"))
 }
 
-/// `rustc 1.90.0 (… 2025-09-14)`
+/// The version, from a text such as `rustc 1.90.0 (… 2025-09-14)`.
 fn version_of_compiler(text: &str) -> Option<&str> {
     text.strip_prefix("rustc ")?.split_whitespace().next()
 }
 
-/// `ldd (Debian GLIBC 2.36-9) 2.36`: that of the distribution, which tells which defects are mended
+/// The version of the distribution's package, from a text such as `ldd (Debian GLIBC 2.36-9) 2.36`;
+/// it shows which defects are fixed.
 fn version_of_library(text: &str) -> Option<&str> {
     let (own, upstream) = text.lines().next()?.rsplit_once(')')?;
     let version = own.split_whitespace().next_back()?;
@@ -148,8 +149,8 @@ mod tests {
         assert_eq!(of("musl libc\n"), None);
     }
 
-    /// Of a real workspace: what is linked is listed once with its checksum, and every reference is
-    /// one of a component.
+    /// In a real workspace, each linked crate is listed once with its checksum, and every reference
+    /// is to a listed component.
     #[test]
     fn every_linked_crate_is_listed_and_every_reference_resolves() {
         let metadata = Metadata::read(&run::host_target().unwrap()).unwrap();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Chooses sentences of documents, help and findings at random, to be read once by somebody new.
+//! Chooses sentences of documents, help and findings at random, so that somebody new can read and
+//! judge them.
 //!
 //! The same seed chooses the same sentences of the same text: those whose hash with the seed is
-//! smallest. Changing a sentence does not affect the choice of others. Help and findings are read
-//! from the program's output; the printed place is where the words are in its source. A sentence is
-//! printed with what its reader sees directly before it: the heading and the previous sentence, the
-//! command and the option, or the finding's title.
+//! smallest. So a change of one sentence does not affect the choice of others. Help and findings
+//! are read from the program's output; the printed place is the place of the words in the source.
+//! Each sentence is printed with the text that its reader sees directly before it: the heading and
+//! the previous sentence, the command and the option, or the finding's title.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -71,8 +72,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// How many sentences are from documents, help and findings: 16, 7 and 7 of 30; findings get the
-/// remainder of rounding.
+/// How many sentences to choose of documents, help and findings: 16, 7 and 7 of 30. Sentences that
+/// are left over by rounding are chosen from findings.
 fn shares(count: usize) -> [usize; 3] {
     let documents = (count * 16 + 15) / 30;
     let help = ((count * 7 + 15) / 30).min(count - documents);
@@ -129,7 +130,7 @@ fn help(program: &Path) -> Result<Vec<Sentence>> {
             // An empty line of a comment ends a paragraph.
             for paragraph in pieces.split(|piece| piece.text.is_empty()) {
                 for (line, text) in sentences_of(paragraph) {
-                    // clap removes the full stop of a short comment.
+                    // clap removes the full stop at the end of a short comment
                     let at = shown.find(text.trim_end_matches('.'));
                     let at = at.filter(|&at| begins_sentence(&shown, at));
                     if let Some(at) = at.filter(|_| sentences.iter().all(|it| it.text != text)) {
@@ -162,8 +163,8 @@ fn join_words(command: &[String]) -> String {
     command.iter().map(|name| format!(" {name}")).collect()
 }
 
-/// What a reader of help sees directly before a position: the command, and the option or argument
-/// with its text up to there, or the previous sentence.
+/// The text that a reader of help sees directly before a position: the command, and either the
+/// option or argument with its text up to the position, or the previous sentence.
 fn before(shown: &str, at: usize) -> String {
     let page = shown[..at].rfind('\n').map_or(0, |end| end + 1);
     let read = &shown[page..at];
@@ -181,14 +182,14 @@ fn before(shown: &str, at: usize) -> String {
     format!("[{command}] {near}").trim_end().to_owned()
 }
 
-/// The last words of a text, as many as are shown.
+/// The last words of a text, at most [`MOST_BEFORE`] bytes.
 fn end_of(text: &str) -> &str {
     let too_many = text.len().saturating_sub(MOST_BEFORE);
     let start = text.match_indices(' ').map(|(at, _)| at + 1).find(|&at| at > too_many);
     if too_many == 0 { text } else { &text[start.unwrap_or(text.len())..] }
 }
 
-/// Whether a sentence begins at this position of the help: a string of the source may also be a
+/// Whether a sentence begins at this position of the help. A string of the source may also be a
 /// part of a sentence.
 fn begins_sentence(shown: &str, at: usize) -> bool {
     let is_lower = shown[at..].starts_with(char::is_lowercase);
@@ -211,7 +212,7 @@ fn commands_in(help: &str) -> Vec<String> {
     names.collect()
 }
 
-/// The part of the output of `doctor --json` that is read: its findings.
+/// The part of the output of `doctor --json` that is used here: the findings.
 #[derive(Debug, Deserialize)]
 struct Document {
     findings: Vec<Finding>,
@@ -226,14 +227,15 @@ struct Finding {
 }
 
 impl Finding {
-    /// For each text of a finding, its name, what its reader sees before it, and the text.
+    /// For each text of a finding: its name, the text that its reader sees before it, and the text
+    /// itself.
     fn texts(&self) -> [(&str, &str, &str); 3] {
         let Self { title, what, why, .. } = self;
         [("title", "", title), ("what", title, what), ("why", title, why)]
     }
 }
 
-/// The findings of `doctor` on every recording; a sentence that differs only in its numbers counts
+/// The findings of `doctor` on every recording. Sentences that differ only in their numbers count
 /// once.
 fn findings(program: &Path) -> Result<Vec<Sentence>> {
     let rules = literals::read_all(&run::texts(RULES)?)?;
@@ -278,7 +280,7 @@ fn without_numbers(text: &str) -> String {
     plain
 }
 
-/// Where the literal is from which most of a sentence comes; `None` if there is no such literal.
+/// The place of the literal that contains most of a sentence; `None` if there is no such literal.
 fn source_of(rules: &[(String, literals::Said)], sentence: &str) -> Option<String> {
     let mut best = (sentence.len() / 2, None);
     for (path, said) in rules {
@@ -292,7 +294,7 @@ fn source_of(rules: &[(String, literals::Said)], sentence: &str) -> Option<Strin
     best.1
 }
 
-/// How much of a sentence a format string provides, and the line where that begins.
+/// How much of a sentence a format string contains, and the line where that part begins.
 fn overlap(pieces: &[Piece], sentence: &str) -> (usize, usize) {
     let joined = Joined::new(pieces, |piece| piece.text.clone());
     let (mut length, mut first) = (0, None);
@@ -399,7 +401,7 @@ mod tests {
         reversed.reverse();
         assert_eq!(draw(reversed, 1, 10), drawn);
         assert_ne!(draw(pool(100), 2, 10), drawn);
-        // an added sentence may take the place of one drawn sentence, and changes no others
+        // an additional sentence may replace one chosen sentence; the others stay the same
         let more = draw(pool(101), 1, 11);
         assert!(drawn.iter().all(|sentence| more.contains(sentence)));
     }

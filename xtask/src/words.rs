@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds phrases that `xtask/words.toml` bans in everything that people read, and long lines of
+//! Finds phrases that `xtask/words.toml` bans, in all texts that people read, and long lines in
 //! documents.
 //!
-//! It reads the string literals of the crates outside tests, all comments (those of tests, scripts
-//! and the kernel module, too), the descriptions of the JSON schemas, and the documents. Code blocks
-//! and code in backticks are not read, because they quote something.
+//! The texts are the string literals of the crates outside tests, all comments (including those of
+//! tests, scripts and the kernel module), the descriptions in the JSON schemas, and the documents.
+//! Code blocks and code in backticks are not read, because they quote something.
 
 use std::fs;
 use std::ops::Range;
@@ -44,7 +44,8 @@ const COMMENTED: &[&str] =
 struct Turn {
     not: Vec<String>,
     but: String,
-    /// Words that make the phrase plain English if they follow it, such as "apart" after "told".
+    /// If one of these words follows the phrase, the phrase is allowed, such as "apart" after
+    /// "told".
     #[serde(default)]
     unless_before: Vec<String>,
 }
@@ -78,8 +79,8 @@ impl Turns {
         let joined = Joined::new(pieces, show);
         let mut phrases: Vec<(&String, &Turn)> =
             self.turn.iter().flat_map(|turn| turn.not.iter().map(move |not| (not, turn))).collect();
-        // The longest phrases come first: a shorter phrase inside a longer one is not reported
-        // again.
+        // The longest phrases come first, so that a shorter phrase inside a longer one is not
+        // reported again.
         phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len()));
         let mut places: Vec<(Range<usize>, String)> = Vec::new();
         for (phrase, turn) in phrases {

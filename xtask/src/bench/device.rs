@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zram device for a benchmark, removed when this is dropped or the process ends in another way.
+//! A zram device for a benchmark. It is removed when the value is dropped, and also if the process
+//! is killed.
 
 use anyhow::{Context, Result};
 
@@ -21,7 +22,7 @@ impl Device {
         let id: u32 = id.trim().parse()?;
         let device = Self { id, way_back };
         device.promise(&format!("echo {id} > /sys/class/zram-control/hot_remove"))?;
-        // the device is busy as long as a program that we started still has it open
+        // the device is busy until every program that we started has closed it
         let reset = format!("echo 1 2>/dev/null > /sys/block/zram{id}/reset && break; sleep 0.2");
         device.promise(&format!("for i in $(seq 50); do {reset}; done"))?;
         for (file, value) in [("comp_algorithm", "lz4"), ("disksize", disksize)] {
@@ -30,7 +31,8 @@ impl Device {
         Ok(device)
     }
 
-    /// Registers a command to be run when the benchmark ends, before those registered earlier.
+    /// Registers a command to be run when the benchmark ends. The command registered last is run
+    /// first.
     pub(super) fn promise(&self, command: &str) -> Result<()> {
         self.way_back.promise(command)
     }

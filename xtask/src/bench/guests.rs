@@ -2,8 +2,9 @@
 //! Starts many guests of every suite, two at a time, and reports how many succeeded, and the CPU
 //! time until PID 1 runs.
 //!
-//! The promise is about CPU time: it is QEMU's own, as the runner measured it, and depends little
-//! on other load. The kernels are fetched before the first guest, so no boot waits for the network.
+//! The promise is about the CPU time of QEMU, as the runner measured it, because that depends
+//! little on other load. The kernels are fetched before the first guest, so no boot waits for the
+//! network.
 
 use std::path::Path;
 use std::process::Command;

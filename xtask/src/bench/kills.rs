@@ -3,10 +3,10 @@
 //! at random moments by SIGKILL or SIGABRT, then runs `undo`, and reports how often something was
 //! left behind.
 //!
-//! Before and after each run everything that can be changed is listed: zram devices, swap areas,
-//! cgroups, every setting of the knob table that `pagewise report` reads, swap files, and journals
-//! (in a temporary folder). Tests that run at the same time also make changes and undo them: so
-//! only what still exists two minutes after the last run counts as left behind.
+//! Before and after each run, a list is made of everything that a run may change: zram devices,
+//! swap areas, cgroups, every setting of the knob table that `pagewise report` reads, swap files,
+//! and journals (in a temporary folder). Tests that run at the same time also make changes and undo
+//! them, so only things that still exist two minutes after the last run count as left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use serde_json::Value;
 
 use crate::run;
 
-/// A command to end, and the maximum delay: a complete run takes longer, so any part of it can be
-/// hit.
+/// A command to kill, and the maximum delay before the kill. A complete run takes longer than that,
+/// so the kill may hit any part of the run.
 struct Victim {
     verb: &'static str,
     arguments: Vec<String>,
     latest: Duration,
 }
 
-/// Experiment that uses both settings, all kinds of swap and zswap within seconds. A kernel without
-/// zswap refuses the third arm.
+/// An experiment that uses both settings, all kinds of swap and zswap within seconds. On a kernel
+/// without zswap, the third arm is refused.
 const EXPERIMENT: &str = r#"about = "To be killed"
 [workload]
 kind = "swap"
@@ -51,7 +51,7 @@ name = "c"
 swap = [{ zswap = "lzo", percent = 15, accept = 80, shrinker = true }, { file = "12M" }]
 "#;
 
-/// Bytes of this program's own memory that `thp collapse` works on.
+/// Bytes of memory of this program that `thp collapse` collapses.
 const SUBJECT: usize = 64 << 20;
 
 fn victims(folder: &Path) -> Result<Vec<Victim>> {
@@ -111,21 +111,22 @@ pub(super) fn main(kills: u16, aborts: u16, program: &Path, machine: &str) -> Re
     Ok(())
 }
 
-/// A shell that undoes all changes and removes the folder at the end, or when this process is
-/// killed before.
+/// A shell that undoes all changes and removes the folder: at the end of the benchmark, or when
+/// this process is killed.
 struct Watcher(Child);
 
 impl Watcher {
-    /// A run holds the lock until it has ended, so `undo` is tried for a minute. If a change cannot
-    /// be undone, its journal is kept. An aborted run starts its own `undo`, which may run after
-    /// ours and create the folders of its locks again: then our folder is removed once more.
+    /// The shell's script. A run holds the lock until it has ended, so `undo` is tried for a
+    /// minute. If a change cannot be undone, its journal is kept. An aborted run starts an `undo`
+    /// of its own, which may run later and create the folders of its locks again; so the folder is
+    /// removed a second time.
     const UNDO: &str = r#"cat > /dev/null
 n=0
 until "$0" undo > /dev/null 2>&1; do [ $((n += 1)) -lt 60 ] || exit 1; sleep 1; done
 until rm -rf "$1" 2> /dev/null && sleep 1 && ! [ -e "$1" ]; do [ $((n += 1)) -lt 120 ] || exit 2; done"#;
 
-    /// Starts the shell in a session of its own, so that Ctrl-C does not reach it; its input ends
-    /// with this process.
+    /// Starts the shell in a session of its own, so that Ctrl-C does not reach it. Its standard
+    /// input closes when this process ends.
     fn start(borrower: &Borrower<'_>) -> Result<Self> {
         let mut watcher = borrower.in_folder(Path::new("setsid"));
         watcher.args(["sh", "-c", Self::UNDO]).args([borrower.program, borrower.folder]);
@@ -161,7 +162,7 @@ fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<
         let verb = victim.verb;
         let run = format!("run {number}, {verb}, {signal} after {after:?}; undo said {undone:?}");
         let new = borrower.state()?.since(&before);
-        // a test that runs at the same time may set a value and restore it meanwhile
+        // a test that runs at the same time may have changed a value and restored it in between
         let new = new.into_iter().filter(|thing| !first.0.contains(thing));
         suspects.extend(new.map(|thing| (thing, run.clone())));
         if undone.is_err() {
@@ -175,7 +176,7 @@ fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<
     Ok((counts, left))
 }
 
-/// Returns those suspected leftovers that still exist two minutes after the last run.
+/// Returns the things of this list that still exist two minutes after the last run.
 fn stays(suspects: Vec<(String, String)>, borrower: &Borrower<'_>) -> Result<Vec<String>> {
     let mut there = suspects;
     for _ in 0..120 {
@@ -251,8 +252,8 @@ impl Borrower<'_> {
         let text = |path: &str| std::fs::read_to_string(path).context(path.to_owned());
         let mut all = self.settings()?;
         for name in names(Path::new("/sys/block"), "zram")? {
-            // device numbers are reused, so the sequence number is listed; a device that vanishes
-            // meanwhile is skipped
+            // device numbers are reused, so the sequence number is listed, too; a device that
+            // vanishes meanwhile is skipped
             if let Ok(diskseq) = text(&format!("/sys/block/{name}/diskseq")) {
                 all.insert(format!("{name} (diskseq {})", diskseq.trim()));
             }

@@ -2,8 +2,8 @@
 //! Adds processes and memory cgroups to the machine as a load for reports, and removes them
 //! afterwards.
 //!
-//! Every process is a `cat` that reads from a socket whose other end only this process holds:
-//! however this process ends, also by SIGKILL, they end, too, and [`WayBack`] removes the cgroups.
+//! Every process is a `cat` that reads from a socket whose other end only this process holds. If
+//! this process ends, even by SIGKILL, the processes end, too, and [`WayBack`] removes the cgroups.
 //! Works with cgroup v2 and v1.
 
 use std::fs;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs a program once and measures its CPU time, wall time and peak memory, including its helpers.
 //!
-//! The kernel reports only the sum (for the peak: the maximum) over *all* children of a process.
-//! Therefore every run gets a parent of its own: this program again, with `measure`. The measured
-//! peak is at least that parent's memory, about 3 MiB, which the child has until it executes the
-//! program.
+//! The kernel reports only the sum (for the peak: the maximum) over *all* children of a process. So
+//! every measured program gets a parent process of its own: this program again, with `measure`. The
+//! measured peak is never below about 3 MiB, because the child has the memory of that parent until
+//! it executes the program.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let wall_seconds = begun.elapsed().as_secs_f64();
     let (status, shown) = (output.status, args.command.join(" "));
     ensure!(status.success() || status.code() == Some(FINDINGS), "{shown}: {status}");
-    // A program that does nothing would meet every promise: so it must print something.
+    // A program that does nothing would keep every promise, so it must print something.
     ensure!(!output.stdout.is_empty(), "{shown}: printed nothing");
     let (cpu_seconds, peak_bytes) = used_by_children()?;
     let used = json!({

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs the static program on a machine with 500 additional processes and 50 memory cgroups, and
-//! prints a table of the promises in SPECIFICATION.md, of what was measured, and of what `ps` needs
-//! for part of the work.
+//! Measures the static program on a machine with 500 additional processes and 50 memory cgroups.
+//! Prints a table with the promises in SPECIFICATION.md, the measured values, and the values of
+//! `ps` for a part of the same work.
 //!
-//! Every program runs once in each round, so that other load affects all of them alike. CPU time is
-//! compared, not wall time, because it depends less on other load. The snapshot is measured inside
-//! the process (`examples/snapshot_cost.rs`), whole programs by the kernel's accounting.
+//! Every program runs once in each round, so that other load affects all programs equally. CPU time
+//! is compared, not wall time, because it depends less on other load. The cost of a snapshot is
+//! measured inside a process (`examples/snapshot_cost.rs`); that of whole programs by the kernel's
+//! accounting.
 
 mod device;
 mod guests;
@@ -34,7 +35,8 @@ use measure::Used;
 use table::Promise::{AtMost, EachAtMost, Nothing};
 use table::{Row, Unit};
 
-/// `ps` answers the most common question, and reads the least that a snapshot must read for it.
+/// `ps` with the columns of the most common question. It reads as little as a snapshot must read at
+/// least for these columns.
 const PEER: &[&str] = &["ps", "-eo", "pid,rss,comm"];
 
 #[derive(Debug, clap::Args)]
@@ -117,7 +119,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
 }
 
-/// Measures what SPECIFICATION.md promises for every report.
+/// Measures the promises in SPECIFICATION.md that every report must keep.
 fn promises(args: &Args, program: &Path) -> Result<()> {
     let size = artefact::size_of_static(program)?;
     let cost = example("pagewise-observe", "snapshot_cost")?;

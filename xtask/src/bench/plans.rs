@@ -2,8 +2,8 @@
 //! Measures how long it takes to make, apply and undo a plan of twelve steps on this machine.
 //!
 //! The steps are settings whose small change has no noticeable effect, files of sysctl.d,
-//! tmpfiles.d and systemd, and links. /etc is a copy on the project's disk, bind-mounted over the
-//! machine's own for the program only, so that each fsync is real and no file of the machine
+//! tmpfiles.d and systemd, and links. For the program only, a copy of /etc on the project's disk is
+//! bind-mounted over the machine's /etc, so that each fsync is real and no file of the machine
 //! changes. Wall time is measured, because a user waits for `apply`; other load makes it longer.
 
 use std::fs;
@@ -18,8 +18,8 @@ use super::table::{self, Promise, Row, Unit};
 use super::way_back::WayBack;
 use crate::run;
 
-/// Settings of which the value can be different for a moment without any effect on programs: the
-/// name of each in the knob table, and its path.
+/// Settings whose value can differ for a moment without any effect on programs: the name in the
+/// knob table, and the path.
 const KNOBS: [(&str, &str); 4] = [
     ("vm.extfrag_threshold", "/proc/sys/vm/extfrag_threshold"),
     ("vm.watermark_boost_factor", "/proc/sys/vm/watermark_boost_factor"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The speed of scan, compared with a reference in the same round: sizing with lz4 with zram
-//! storing the same pages, sizing with zstd with the bare library, and finding duplicates with only
-//! reading the pages.
+//! Measures the speed of scan. Each part is compared with a reference in the same round:
+//! compression with lz4 with zram storing the same pages, compression with zstd with the bare
+//! library, and the search for duplicates with only reading the pages.
 
 use anyhow::{Context, Result};
 use serde_json::Value;

@@ -28,8 +28,8 @@ impl Spread {
     }
 }
 
-/// The value below which this many quarters of the values lie, interpolated linearly between two
-/// neighbours.
+/// The value below which this many quarters of the values lie, interpolated linearly between the
+/// two nearest values.
 fn between(sorted: &[f64], quarters: usize) -> Option<f64> {
     let steps = sorted.len().checked_sub(1)? * quarters;
     let (below, part) = (steps / 4, (steps % 4) as f64 / 4.0);

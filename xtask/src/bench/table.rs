@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints measurements and the promises about them as a Markdown table.
+//! Prints measurements, and the promises for them, as a Markdown table.
 
 use anyhow::{Context, Result, ensure};
 
 use super::spread::Spread;
 
-/// The unit in which a value is printed; the value itself is in seconds, in bytes or without a
+/// The unit in which a value is printed. The value itself is in seconds, in bytes, or without a
 /// unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
@@ -30,7 +30,7 @@ impl Unit {
     }
 }
 
-/// What is promised about the quantity in a row.
+/// The promised limit for the quantity in a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Promise {
     Nothing,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that restore the machine when this process ends, in whatever way.
+//! Commands that restore the machine when this process ends for whatever reason.
 //!
-//! They are sent to a shell in a session of its own before anything is changed; it runs them when
-//! its input ends.
+//! Before anything is changed, each command is sent to a shell, which is in a session of its own.
+//! The shell runs the commands when its standard input closes.
 
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::run;
 
-/// The registered commands, which restore the machine when this is dropped.
+/// The registered commands, which are run when the value is dropped.
 pub(super) struct WayBack {
     watcher: Child,
 }
@@ -23,7 +23,8 @@ impl WayBack {
         Ok(Self { watcher: watcher.context("setsid")? })
     }
 
-    /// Registers a command to be run when this process ends, before those registered earlier.
+    /// Registers a command to be run when this process ends. The command registered last is run
+    /// first.
     pub(super) fn promise(&self, command: &str) -> Result<()> {
         let mut told = self.watcher.stdin.as_ref().context("no way to tell the way back")?;
         writeln!(told, "{command}")?;

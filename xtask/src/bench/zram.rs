@@ -2,15 +2,15 @@
 //! Compares the block layer part of `pagewise bench` with fio, on the same zram device with the
 //! same pages, and prints a table of ratios.
 //!
-//! Both run alternately; one is first in even rounds, the other in odd ones. fio's CPU time is what
-//! it reports for its jobs (getrusage of each, from the end of the ramp on), so its start and end
-//! are not included, as with ours. fio divides that time into user and kernel by timer samples,
-//! ours by reading clocks.
+//! Both are run alternately: one is first in even rounds, the other in odd rounds. The CPU time of
+//! fio is the time that it reports for its jobs (getrusage of each, from the end of the ramp on),
+//! so its start and end are not included; ours are not included either. fio divides that time into
+//! user and kernel time by timer samples; `pagewise bench` divides it by readings of the clock.
 //!
-//! fio writes the same buffer again and again, and fills it with random data. So that both write
-//! the same data, its buffer is a shared mapping of a file, into which the pages are copied while
-//! fio ramps up, and ours writes the same block all over the device. The memory that the device
-//! uses for its contents must not change.
+//! fio writes the same buffer again and again, and fills it with random data. So that both programs
+//! write the same data, fio's buffer is a shared mapping of a file, into which the pages are copied
+//! while fio ramps up, and `pagewise bench` writes the same block everywhere on the device. The
+//! memory that the device uses for its contents must not change.
 
 use std::fs;
 use std::io::Write;
@@ -28,13 +28,13 @@ use crate::run;
 
 const BLOCKS: [usize; 4] = [4 << 10, 8 << 10, 16 << 10, 32 << 10];
 const JOBS: [u32; 2] = [1, 2];
-/// Bytes of the image that is read: so much of the machine's largest programs and libraries.
+/// Bytes of the image: this much of the machine's largest programs and libraries is read.
 const IMAGE: usize = 256 << 20;
 /// Offset in the image of the block that is written again and again.
 const WRITTEN: usize = 777 << 15;
 /// Duration of each measurement in seconds.
 const SECONDS: &str = "1";
-/// fio's buffer must be replaced before this time is over.
+/// fio's buffer must be replaced within this time from the start.
 const RAMP: Duration = Duration::from_millis(800);
 /// Time after which fio has certainly filled its buffer.
 const SLOWEST_START: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ struct Cost {
     cpu: f64,
 }
 
-/// The costs in all rounds for one kind of requests: of `pagewise bench`, and of fio.
+/// The costs of one kind of requests in all rounds, with `pagewise bench` and with fio.
 #[derive(Debug)]
 struct Cell {
     shape: Shape,
@@ -120,13 +120,13 @@ impl Bench {
         Ok(Self { device, ours, folder, image })
     }
 
-    /// The block with this size that is written again and again.
+    /// The first bytes, `size` of them, of the block that is written again and again.
     fn block(&self, size: usize) -> &[u8] {
         let start = WRITTEN.min(self.image.len() - size);
         &self.image[start..start + size]
     }
 
-    /// Fills the device with the image or with copies of one block, and writes the same to the file
+    /// Fills the device with the image, or with copies of one block. Writes the same to the file
     /// that `pagewise bench` reads.
     fn fill(&self, block: Option<usize>) -> Result<()> {
         let pages = block.map_or(self.image.as_slice(), |size| self.block(size));
@@ -138,9 +138,9 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures `pagewise bench` and fio once each. This is repeated if fio's random data reached
-    /// the device: under heavy load the ramp may be over by the time fio fills its buffer, which it
-    /// then writes at once.
+    /// Measures `pagewise bench` and fio once each, and repeats this if fio's random data reached
+    /// the device: under heavy load the ramp may end before fio fills its buffer, and then fio
+    /// writes that data.
     fn pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
         for _ in 0..TRIES {
             let before = self.stored_size()?;
@@ -229,7 +229,7 @@ fn cost_of_fio(child: Child, shape: Shape) -> Result<Cost> {
     let way = &job[if shape.write { "write" } else { "read" }];
     let number = |value: &Value| value.as_f64().context("fio says too little");
     let requests = number(&way["total_ios"])?;
-    // percentages of the time of all jobs together, which is in milliseconds
+    // percentages of the time of all jobs together; `job_runtime` is in milliseconds
     let percent = number(&job["job_runtime"])? * 1e6 / 100.0 / requests;
     let (user, kernel) = (number(&job["usr_cpu"])? * percent, number(&job["sys_cpu"])? * percent);
     let p50 = number(&way["clat_ns"]["percentile"]["50.000000"])?;

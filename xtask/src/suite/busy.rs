@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Starts threads that compute without pause, to simulate a busy machine.
 //!
-//! They run at the same priority as the tests, and end when this is dropped or the process exits. A
-//! test that passes only on an idle machine fails with them.
+//! The threads run at the same priority as the tests, and end when the value is dropped or the
+//! process exits. While they run, a test fails that passes only on an idle machine.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Drop for BusyThreads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A thread that only computes in a loop cannot have panicked.
+            // A thread that only computes in a loop does not panic, so there is no error.
             let _ = thread.join();
         }
     }

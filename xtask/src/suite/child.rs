@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs a command within a deadline, and keeps its exit status and everything it printed.
 //!
-//! Each command is a process group of its own, so that a deadline or a Ctrl-C ends all of it:
-//! SIGINT first, because tests and guests then undo their changes, and SIGKILL after ten seconds.
-//! Output goes to a file below `target/jobs`, because several commands run at the same time.
+//! Each command is a process group of its own, so that a deadline or a Ctrl-C ends all its
+//! processes: by SIGINT first, because tests and guests then undo their changes, and by SIGKILL
+//! after ten seconds. The output goes to a file below `target/jobs`, because several commands run
+//! at the same time.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -117,8 +118,8 @@ pub(super) fn run_logged(command: &mut Command, name: &str, deadline: Duration) 
     Ok(Ended { status, log, cut })
 }
 
-/// Ends the processes that the command left in its process group: background processes of a shell
-/// ignore SIGINT.
+/// Ends the processes that the command left in its process group, such as background processes of a
+/// shell, which ignore SIGINT.
 fn end_rest(group: Pid) {
     let until = Instant::now() + PATIENCE;
     let _ = killpg(group, Signal::SIGTERM);

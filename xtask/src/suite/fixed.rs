@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The jobs of `make lint`, `make check` and `make test`: the same for every commit, whatever has
-//! passed before. Longer tests are in groups ([`mod@super::groups`]).
+//! The jobs of `make lint`, `make check` and `make test`. They are the same for every commit,
+//! whatever has passed before. Longer tests are in groups ([`mod@super::groups`]).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -52,7 +52,7 @@ impl Part {
 /// Paths and options that all jobs of a run share.
 #[derive(Debug)]
 pub(super) struct Setting {
-    /// Path of the program with the release profile; this run builds it.
+    /// Path of the program with the release profile, which this run builds.
     pub(super) shipped: PathBuf,
     /// Path of the lean program (`crates/pagewise/src/lean.rs`).
     pub(super) lean: PathBuf,
@@ -99,8 +99,9 @@ pub(super) fn job(
     }
 }
 
-/// Makes a job that changes settings of this machine: no other job does so at the same time in this
-/// run, and several runs take turns. Without root it cannot change anything.
+/// Makes a job that changes settings of this machine. At a time, only one such job of this run is
+/// active, and runs that happen at the same time take turns. A job without root cannot change
+/// settings, so it needs no turn.
 pub(super) fn borrowing(
     name: &str,
     phase: &'static str,
@@ -148,8 +149,8 @@ pub(super) fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
     Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())))
 }
 
-/// Runs a command like [`ran`], but shows lines about what could not be checked even if the command
-/// passed.
+/// Runs a command like [`ran`], but prints its lines about what could not be checked even if the
+/// command passed.
 fn ran_with_notes(name: &str, command: &mut Command) -> Result<Outcome> {
     let ended = child::run_logged(command, name, child::DEADLINE)?;
     let output = ended.output()?;
@@ -219,7 +220,7 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
         quick("licences", &["heads"])?,
         quick("packages of others", &["deny"])?,
         job("advisories", phase, &["format"], 3.0, {
-            // an advisory that is published makes no commit worse: it is a note
+            // a new advisory is not the fault of the commit, so it is only a note
             let mut check = run::program("xtask/scripts/advisories.sh");
             check.arg("--note");
             Box::new(move || Ok((ran_with_notes("advisories", &mut check)?, Vec::new())))
@@ -235,7 +236,8 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
         }),
         job("clippy", phase, &["format"], 200.0, {
             Box::new(|| {
-                // --all-targets leaves out targets that a plain `cargo test` leaves out.
+                // --all-targets leaves out the targets that a plain `cargo test` leaves out; they
+                // are named below.
                 let mut outcome = ran("clippy", &mut clippy(&["--all-targets"]))?;
                 for more in [
                     &["--test", "root", "--test", "guest"][..],
@@ -253,8 +255,8 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
         job.stops_all = true;
         job.is_urgent = true;
     }
-    // linting and documenting wait for the same build folder, so they share a lane; the other lane
-    // has its own folders
+    // linting and documenting would wait for each other's lock of the build folder, so they run one
+    // after the other; other jobs have their own folders
     jobs.push(command("documentation", "documentation", &["clippy"], 60.0, || {
         let mut command = run::cargo();
         command.args(["doc", "--workspace", "--no-deps", "--locked"]);
@@ -284,8 +286,8 @@ fn clippy(targets: &[&str]) -> Command {
     command
 }
 
-/// Makes a job that builds the program with a fast profile, for tests outside of guests that need a
-/// program.
+/// Makes a job that builds the program with a profile that compiles fast, for tests outside of
+/// guests.
 pub(super) fn quick_program(after: &[&'static str]) -> Job {
     let build = script(&["xtask/scripts/build-static.sh", "--quick"]);
     command("quick program", "root", after, 30.0, build)
@@ -318,7 +320,7 @@ pub(super) fn build(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestPr
     Ok((Outcome::new(State::Passed, String::new()), programs::parse_built(&output)?))
 }
 
-/// Makes the job for a program's tests; `None` if none of the tests are requested.
+/// Makes the job for a program's tests; `None` if none of its tests was requested.
 fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     let all = program.tests()?;
     let in_group = groups::modules_of(&program.name);
@@ -326,7 +328,7 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
         let there = all.iter().any(|name| name.starts_with(module));
         ensure!(there, "{} has no test in {module}, which a group runs", program.name);
     }
-    // A test of a group that is requested by name runs like any other test.
+    // A test that belongs to a group, but was requested by name, is run like any other test.
     let is_wanted = |name: &&String| {
         let is_in_group = in_group.iter().any(|module| name.starts_with(module));
         setting.wants(name) && !(setting.names.is_empty() && is_in_group)
@@ -354,8 +356,8 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     }))
 }
 
-/// Builds the tests that need root or guests, and adds their jobs: tests that need root run one
-/// after the other, because they change the same things; each test with guests is a separate job.
+/// Builds the tests that need root or guests, and adds their jobs. Tests that need root run one
+/// after the other, because they change the same settings; each test with guests is a separate job.
 pub(super) fn tests_with_root(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
     let setting = Arc::clone(setting);
     let work = move || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds the groups of tests that have not passed with their current inputs, makes jobs for these,
-//! and shows what has changed; the same for past commits.
+//! and lists which inputs have changed. Does the same for past commits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ pub(super) struct Keyed {
     pub(super) group: &'static Group,
     pub(super) key: String,
     inputs: Parts,
-    /// The group's pass with that key; `None` if it has not passed with these inputs.
+    /// The group's pass with that key; `None` if it has not passed with its current inputs.
     pub(super) pass: Option<Pass>,
-    /// The group's last pass, which was with other inputs.
+    /// The group's last pass with other inputs.
     last: Option<Pass>,
-    /// Duration of the group in minutes, as last measured on this machine, or else as estimated in
-    /// the table.
+    /// Duration of the group in minutes: as last measured on this machine; if it was not measured,
+    /// as estimated in the table.
     pub(super) minutes: f64,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn compute_keys(passes: &Passes, lean: &Path) -> Result<Vec<Keyed>> {
         let inputs = keys.parts(group.inputs);
         let key = keys::key(&group.description(), &inputs);
         let (pass, last) = (passes.find(group.name, &key), passes.last(group.name));
-        // a file with that name is no proof if its contents are about other inputs
+        // a file with the right name is not accepted if it records other inputs
         let pass = pass.filter(|pass| pass.inputs == inputs);
         let minutes = last.as_ref().map_or(group.minutes, |last| last.minutes);
         Keyed { group, key, inputs, pass, last, minutes }
@@ -81,7 +81,8 @@ fn in_words(names: &BTreeSet<&str>) -> Option<String> {
 }
 
 /// Makes the jobs of these groups, and the builds that must run before them. With `is_traced`, a
-/// group fails if it opened files of the project that are not among its inputs, and lists these.
+/// group also fails if it opened files of the project that are not among its inputs; these are
+/// listed.
 pub(super) fn jobs(
     setting: &Arc<Setting>,
     chosen: &[Keyed],
@@ -193,7 +194,7 @@ fn run_group(
     Ok((outcome, Vec::new()))
 }
 
-/// Records a pass; if that is impossible, returns why, which is no failure of the tests.
+/// Records a pass. If that fails, returns why; the tests are still passed.
 fn remember(
     setting: &Setting,
     one: &Keyed,
@@ -247,8 +248,8 @@ fn today() -> Result<String> {
     Ok(run::output(run::program("date").arg("+%F"))?.trim().to_owned())
 }
 
-/// Chooses the groups that have not passed with their current inputs; with `regardless`, all of
-/// them.
+/// Chooses the groups that have not passed with their current inputs; with `regardless`, chooses
+/// all groups.
 pub(super) fn choose(all: Vec<Keyed>, names: &[String], regardless: bool) -> Result<Vec<Keyed>> {
     for name in names {
         let known = || GROUPS.iter().map(|group| group.name).collect::<Vec<_>>().join(", ");
@@ -265,8 +266,8 @@ pub(super) fn choose(all: Vec<Keyed>, names: &[String], regardless: bool) -> Res
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
-/// Makes the table of groups: whether each has passed with its current inputs, and if not, what has
-/// changed since its last pass.
+/// Makes the table of groups: for each, whether it has passed with its current inputs, or which
+/// inputs have changed since its last pass.
 pub(super) fn table(all: &[Keyed]) -> String {
     let mut text = format!("{:20} {:>7}  {:16}  state\n", "group", "minutes", "key");
     for one in all {
@@ -289,11 +290,11 @@ fn describe_change(one: &Keyed, last: &Pass) -> String {
     in_words(&differing(&last.inputs, &one.inputs)).unwrap_or_else(|| "its description".to_owned())
 }
 
-/// Prints which groups each of the last `count` commits would have run, and the mean of their
+/// Prints for each of the last `count` commits which groups had to run, and the mean of their
 /// minutes.
 ///
-/// For past commits the bytes of the lean program are unknown: its sources are used instead, so the
-/// minutes are rather too high than too low.
+/// The bytes of the lean program are not known for past commits. Its sources are used instead,
+/// which change more often, so the printed minutes are rather too high than too low.
 pub(super) fn replay(count: usize, passes: &Passes) -> Result<()> {
     let list = ["rev-list", "--first-parent", "--max-count"];
     let listed =

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The groups of tests beyond `make lint` and `make test`: what each proves, its inputs, and how it
-//! is run.
+//! The groups of tests that `make lint` and `make test` do not run: what each group proves, its
+//! inputs, and how it is run.
 //!
-//! A group runs if there is no pass for its key ([`super::keys`]) in the cache of this machine
-//! ([`super::passes`]). Its inputs follow from what it *proves*: a group that reads OOM kills in a
+//! A group runs if the cache of this machine ([`super::passes`]) has no pass for its key
+//! ([`super::keys`]). Its inputs depend on what it *proves*: a group that reads OOM kills in a
 //! guest's log depends on the readers of the log, not on every crate that is linked into the
 //! program.
 
@@ -16,7 +16,8 @@ pub(crate) struct Group {
     /// What is proved if the group passes.
     pub(crate) proves: &'static str,
     pub(crate) inputs: &'static [Input],
-    /// Estimated duration in minutes of one job of the group, until this machine has measured it.
+    /// Estimated duration in minutes of one job of the group; used until this machine has measured
+    /// it.
     pub(crate) minutes: f64,
     pub(crate) runs: Runs,
 }
@@ -58,8 +59,8 @@ const GUEST_TESTS: Input = Paths(&[
     "crates/pagewise/tests/shared",
     "crates/testkit/src",
 ]);
-/// The code that starts and ends guests. `make test` shows that guests start at all with the
-/// program of this tree.
+/// The code that starts and ends guests. A few guests of `make test` already show that guests start
+/// with the program of this tree.
 const GUEST_CRATE: [Input; 2] = [
     Alone(&["guest"]),
     Paths(&[
@@ -68,7 +69,7 @@ const GUEST_CRATE: [Input; 2] = [
         "crates/pagewise/src/verbs/lab/out.rs",
     ]),
 ];
-/// The part of the tests in guests that apply plans, which all of these use.
+/// The module that all tests use that apply plans in guests.
 const PLANS: Input = Paths(&["crates/pagewise/tests/guest/applied.rs"]);
 /// What packages are made of, and how the program is removed.
 const PACKAGING: Input = Paths(&[
@@ -94,11 +95,15 @@ const SUITE_SCRIPTS: Input = Paths(&["xtask/scripts/cache.sh", "xtask/scripts/de
 /// The scripts that unpack Debian 13's compiler.
 const OLDEST: Input = Paths(&["xtask/scripts/check-oldest.sh", "xtask/scripts/trixie.sh"]);
 
-/// Names of groups that only `make test-all` runs. riscv64 needs the package index of another
-/// architecture, of which a mirror may serve an older version than its signed list names (riscv64
-/// of trixie, November 2026): then apt refuses it, and no change could pass. `make test` runs a
-/// sample of the hostile inputs. The groups of packages build the shipped program and fetch the roots
-/// of three suites for a change that seldom has to do with them. `incidents` has not passed as a whole.
+/// Names of groups that only `make test-all` runs:
+///
+/// - riscv64 needs the package index of another architecture, and a mirror may serve an older
+///   version than its signed list names (riscv64 of trixie, November 2026): then apt refuses it,
+///   and the group fails for every change;
+/// - hostile inputs: `make test` runs a sample of them;
+/// - the groups of packages build the shipped program and fetch the root file systems of three
+///   suites, although few changes affect them;
+/// - `incidents` has not passed as a whole.
 pub(crate) const ONLY_IN_ALL: &[&str] =
     &["hostile-recordings", "incidents", "packages", "packages-systemd", "riscv64"];
 
@@ -751,7 +756,7 @@ pub(crate) const GROUPS: &[Group] = &[
 ];
 
 impl Group {
-    /// Text about the group that is part of its key in addition to the inputs.
+    /// Text about the group that is a part of its key, in addition to the inputs.
     pub(super) fn description(&self) -> String {
         format!("{} {:?} {:?}", self.name, self.inputs, self.runs)
     }
@@ -775,8 +780,8 @@ pub(super) const GUEST: &str = "pagewise guest";
 /// The prefix of the names of tests in guests that `make test` runs.
 pub(super) const FIXED: &str = "fixed::";
 
-/// The group of a test in guests: the group with the longest prefix that matches its name. `None`
-/// for those of `make test`.
+/// The group of a test in guests: the group with the longest prefix that matches the test's name.
+/// `None` for a test that `make test` runs.
 pub(super) fn of_guest_test(test: &str) -> Option<&'static Group> {
     let named = |group: &&Group| match group.runs {
         Runs::Guests { tests, .. } => {
@@ -828,7 +833,7 @@ mod tests {
         Keys::new(tree, "compiler".to_owned(), Lean::Sources).unwrap()
     }
 
-    /// The list names exactly the tests that give a guest several CPUs.
+    /// The list contains exactly the tests that give a guest several CPUs.
     #[test]
     fn guests_with_two_processors_are_listed() {
         let folder = "crates/pagewise/tests/guest/";
@@ -853,7 +858,7 @@ mod tests {
         assert_eq!(name("fixed::kernels::guest_x"), None);
     }
 
-    /// A path without files, or a crate that does not exist, is a mistake in the table.
+    /// If an input is a path without files, or a crate that does not exist, the table is wrong.
     #[test]
     fn every_input_is_there() {
         let keys = keys();
@@ -877,8 +882,8 @@ mod tests {
         }
     }
 
-    /// Tests in guests read their own files, so each group must have the files of its modules among
-    /// its inputs.
+    /// A test in guests reads the file of its own module, so each group must have the files of its
+    /// tests' modules among its inputs.
     #[test]
     fn tests_in_guests_are_inputs_of_their_groups() {
         let keys = keys();

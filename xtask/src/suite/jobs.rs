@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs jobs that wait for each other, several at a time, and returns the outcome of each.
 //!
-//! Among the jobs whose predecessors have passed, a free worker prefers one that others wait for,
-//! then one whose guest needs several CPUs, then the one with the longest expected time. A job may
-//! add further jobs: the list of tests is known only after they are built. If a predecessor failed,
-//! its followers are not started and are reported as such.
+//! If several jobs are ready (their predecessors have passed), a free worker chooses first a job
+//! that others wait for, then one whose guest needs several CPUs, then the one with the longest
+//! expected time. A job may add further jobs, because the list of tests is known only after they
+//! are built. If a predecessor fails, the jobs that wait for it are not started, and are reported
+//! as such.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,22 +28,23 @@ pub(super) struct Job {
     pub(super) phase: &'static str,
     /// Names of jobs that must have passed before this job starts.
     pub(super) after: Vec<&'static str>,
-    /// Whether the job changes settings of this machine. Only one such job runs at a time, and it
-    /// does not take the place of a worker: it mostly waits, for its turn and for what it observes.
+    /// Whether the job changes settings of this machine. Only one such job runs at a time. It does
+    /// not count as one of the workers, because it mostly waits: for its turn, and for the effects
+    /// of its changes.
     pub(super) borrows: bool,
     /// Whether the job starts only when nothing else runs, and nothing else starts while it runs.
     pub(super) is_alone: bool,
     /// Number of virtual CPUs of the guest that the job starts. Guests that run at the same time
-    /// never use more CPUs than the machine has: a job whose guest would exceed them is not started
-    /// yet.
+    /// never have more CPUs together than the machine; a job whose guest would exceed that number
+    /// waits.
     pub(super) guest_cpus: usize,
-    /// Whether many jobs wait for this job: it starts before all jobs that are not urgent, however
-    /// short it is.
+    /// Whether many jobs wait for this job; then it starts before all jobs that are not urgent,
+    /// even if it is short.
     pub(super) is_urgent: bool,
-    /// Estimated duration in seconds, until the job has been measured.
+    /// Estimated duration in seconds; used until the job has been measured.
     pub(super) guess: f64,
-    /// Whether all other jobs wait until this job has ended, and are not started if it failed: it
-    /// makes no sense to test code that does not compile.
+    /// Whether all other jobs wait until this job has ended, and are not started if it failed: for
+    /// example, code that does not compile cannot be tested.
     pub(super) stops_all: bool,
     /// Whether the job is left out if it is not expected to end within the time for all jobs.
     pub(super) may_be_left_out: bool,
@@ -91,8 +93,9 @@ struct Queue {
 }
 
 impl Queue {
-    /// Takes the ready job that should start next: an urgent one, or else one whose guest has
-    /// several CPUs, or else the longest (the shortest with `shortest_first`).
+    /// Removes from the queue the ready job that should start next: an urgent job; if there is
+    /// none, one whose guest has several CPUs; otherwise the longest (the shortest with
+    /// `shortest_first`).
     fn take(&mut self, times: &Times) -> Option<Job> {
         let others = self.running - usize::from(self.is_borrowed);
         if self.is_taken {
@@ -161,9 +164,9 @@ impl Queue {
     }
 }
 
-/// Runs all jobs on this number of CPUs: half as many jobs at a time (but two to four), plus one
-/// that changes settings. Jobs that may be left out are not started if they would not end `within`
-/// so many seconds. Prints a line when each starts and ends.
+/// Runs all jobs on this number of CPUs. Half as many jobs run at a time (but two to four), plus
+/// one that changes settings. With `within`, jobs that may be left out are not started if they
+/// would not end within so many seconds. Prints a line when a job starts and when it ends.
 pub(super) fn run_all(
     jobs: Vec<Job>,
     processors: usize,
@@ -236,7 +239,7 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
     }
 }
 
-/// Prints a line to standard output; a closed pipe is no reason to stop.
+/// Prints a line to standard output. If the pipe is closed, the run continues.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
@@ -322,7 +325,7 @@ mod check {
         assert_eq!(*order.lock().unwrap(), ["short", "long"]);
     }
 
-    /// A job that fails if another one with the same lock runs at the same time.
+    /// A job that fails if another job with the same lock runs at the same time.
     fn alone(order: &Order, name: &str, held: &Arc<Mutex<()>>) -> Job {
         let held = Arc::clone(held);
         let work = move || {
@@ -341,7 +344,7 @@ mod check {
         let jobs = vec![borrower("one"), borrower("two"), borrower("three"), other];
         let finished = run_by(4, jobs, 2, &Times::default());
         assert_eq!(finished.len(), 4);
-        // This job does not have to wait for the others.
+        // This job does not wait for the job that changes settings.
         assert_ne!(finished[3].name, "other");
     }
 

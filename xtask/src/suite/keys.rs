@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes the key of a group of tests, a hash of its inputs: a group need not run again if the
-//! key is the same.
+//! Computes the key of a group of tests, which is a hash of its inputs. If the key has not changed,
+//! the group need not run again.
 //!
 //! A key covers the sources of the crates that the group proves and of all our crates that these
 //! use, the external packages that they need (from Cargo.lock), the tests themselves, the
-//! toolchain, and the group's own description. Unit tests inside the crates are not included. A
-//! group about `apply` depends on the bytes of the lean program instead of sources.
+//! toolchain, and the description of the group. Unit tests inside the crates are not included. For
+//! a group about `apply`, the bytes of the lean program are used instead of sources.
 //!
-//! Not covered, because no file of the project contains them: the current kernels and compilers of
-//! Debian's suites, and the machine. `make test-all` runs every group regardless of its key, and
-//! checks which files each one opened (`trace`).
+//! A key does not cover things that no file of the project contains: the current kernels and
+//! compilers of Debian's suites, and the machine. `make test-all` runs every group regardless of
+//! its key, and checks which files each group opened (`trace`).
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub(crate) enum Input {
     Crates(&'static [&'static str]),
     /// Crates by name, and all of our crates that they or their tests depend on.
     Tested(&'static [&'static str]),
-    /// Crates by name, without the crates that they depend on: the group proves only these, and the
-    /// others have their own tests.
+    /// Crates by name, without the crates that they depend on: the group proves only the named
+    /// ones, and the others have tests of their own.
     Alone(&'static [&'static str]),
     /// Files and folders of the project; `*` matches one folder, as in `verbs/*/args.rs`.
     Paths(&'static [&'static str]),
@@ -40,12 +40,12 @@ pub(crate) enum Input {
 pub(super) enum Lean {
     /// A hash of the lean program, which was built.
     Bytes(String),
-    /// The lean program was not built for that commit. The files of its crates are used instead,
-    /// which change more often than the bytes of the program do.
+    /// The lean program was not built for that commit. Its sources are used instead; they change
+    /// more often than its bytes.
     Sources,
 }
 
-/// Crates of the lean program, and for crates of which it contains only a part, the files.
+/// Crates of the lean program; if it contains only a part of a crate, the files of that part.
 const LEAN_CRATES: &[&str] = &["apply", "guest"];
 const LEAN_PATHS: &[&str] = &[
     "crates/terminal/src",
@@ -79,7 +79,8 @@ pub(super) struct Keys {
     lean: Lean,
 }
 
-/// The inputs of a group: a value for each name; for files the value is the mode and object name.
+/// The inputs of a group: a value for each name. For a file, the value is its mode and the name of
+/// its git object.
 pub(super) type Parts = BTreeMap<String, String>;
 
 impl Keys {
@@ -91,7 +92,7 @@ impl Keys {
     /// Everything that a group with these inputs depends on.
     pub(super) fn parts(&self, inputs: &[Input]) -> Parts {
         let mut parts = Parts::from([("toolchain".to_owned(), self.toolchain.clone())]);
-        // a pass with other compiler flags proves something else
+        // with other compiler flags, a pass would prove something else
         let flags = std::env::var("RUSTFLAGS").ok().filter(|flags| !flags.is_empty());
         parts.extend(flags.map(|flags| ("RUSTFLAGS".to_owned(), flags)));
         for input in inputs {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks what the tests of a job left behind on this machine.
+//! Finds out what the tests of a job left behind on this machine.
 //!
-//! Other programs create zram devices, swap and cgroups meanwhile. So only these count: things made
-//! by tests and by runs that they started, which they list in the folder of the [`turn`], and
-//! cgroups whose names only tests use.
+//! Other programs may create zram devices, swap and cgroups at the same time. So only two kinds of
+//! things count: those that tests, and runs that tests started, have listed in the folder of the
+//! [`turn`]; and cgroups whose names only tests use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,21 +15,21 @@ use super::outcome::{Outcome, State};
 use super::thing::Thing;
 use super::turn;
 
-/// Maximum wait for things to vanish: the kernel removes a cgroup some time after its last process
-/// has ended.
+/// Maximum time to wait until things vanish: the kernel removes a cgroup some time after its last
+/// process has ended.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The mount points of memory cgroups, in v2 and v1.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
 /// The prefixes of cgroup names that only tests use.
 const NAMES: [&str; 2] = ["pagewise-test", "pagewise-faults"];
 
-/// The things made by tests that exist on this machine, one line each.
+/// The things on this machine that tests have made, one line for each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Machine(BTreeSet<String>);
 
 impl Machine {
-    /// Reads which things exist now. The list belongs to the holder of the turn, which only root
-    /// can have.
+    /// Reads which things exist now. The list is only valid for the holder of the turn; only root
+    /// can take a turn.
     pub(super) fn look() -> Self {
         let is_root = rustix::process::geteuid().is_root();
         let list = fs::read_to_string(Path::new(turn::FOLDER).join("made")).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Machine {
         Self(found)
     }
 
-    /// The things that did not exist before and still exist after waiting.
+    /// The things that are not in `self` and still exist after waiting.
     fn find_left(&self, look: impl Fn() -> Self, patience: Duration) -> Vec<String> {
         let until = Instant::now() + patience;
         loop {
@@ -60,8 +60,8 @@ impl Machine {
         }
     }
 
-    /// The outcome of tests that started in this state of the machine: they fail if they left
-    /// something behind.
+    /// The outcome of tests that started when the machine was in this state. If they left something
+    /// behind, they failed.
     pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
         let left = self.find_left(Self::look, PATIENCE);
         if left.is_empty() {

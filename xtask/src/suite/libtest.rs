@@ -41,8 +41,8 @@ impl Results {
     }
 }
 
-/// The names of failed tests, from the list at the end of the output. Result lines cannot be used,
-/// because the output of a test may come between its name and its result.
+/// The names of failed tests, from the list at the end of the output. The line with a test's result
+/// cannot be used, because the output of the test may come between its name and its result.
 fn failures(output: &str) -> Vec<String> {
     let Some((_, list)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
     let names = list.lines().map_while(|line| line.strip_prefix("    "));

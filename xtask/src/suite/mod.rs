@@ -178,14 +178,15 @@ fn setting(names: Vec<String>) -> Result<Setting> {
     })
 }
 
-/// A folder in the cache that all clones of this user share, for what is fetched or built once.
+/// The folder in the cache for things that are fetched or built once; all clones of this user share
+/// it.
 fn shared_cache(name: &[&str]) -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/cache.sh");
     let told = run::output(run::program(script).arg("where").args(name))?;
     Ok(PathBuf::from(told.trim()))
 }
 
-/// Runs jobs, prints where the time went, and exits with a status for their outcomes.
+/// Runs jobs, prints the table of times, and exits with a status that depends on the outcomes.
 fn run_jobs(
     jobs: Vec<Job>,
     budgets: &Budgets,
@@ -216,7 +217,7 @@ fn seconds_since(since: u64) -> Result<f64> {
     Ok(now.as_secs_f64() - since as f64)
 }
 
-/// Stores how long each job and each test took; returns the times of the tests.
+/// Stores the durations of all jobs and tests; returns those of the tests.
 fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)> {
     let mut tests = Vec::new();
     for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
@@ -234,8 +235,8 @@ fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)
     tests
 }
 
-/// Lists tests that failed, and passed when they ran once more alone, each with both logs: the run
-/// passes, but they must be fixed.
+/// Lists tests that failed first and passed when they ran again alone, each with both logs. The run
+/// passes, but these tests must be fixed.
 fn flaky(finished: &[Finished], bold: bool) -> String {
     let mut text = String::new();
     for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
@@ -252,7 +253,8 @@ fn flaky(finished: &[Finished], bold: bool) -> String {
     text
 }
 
-/// Lists the groups that were not run for lack of time: nothing is known of them.
+/// Lists the groups that were not run because there was not enough time, so that their result is
+/// unknown.
 fn left_out(finished: &[Finished], bold: bool) -> String {
     let names: Vec<&str> = finished
         .iter()
@@ -277,8 +279,8 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
     let mut totals = Results::default();
     for one in finished {
         totals.add(&one.outcome.tests);
-        // a failed program that named no failed test, or a failed command, counts as one failed
-        // test
+        // a failed program that named no failed test counts as one failed test; so does a failed
+        // command
         let is_unnamed = one.outcome.state == State::Failed && one.outcome.tests.failed == 0;
         totals.failed += u64::from(is_unnamed);
     }

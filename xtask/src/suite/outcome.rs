@@ -6,7 +6,7 @@ use super::libtest::Results;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Passed,
-    /// Tests of the job failed; they will run once more, alone, and that result decides.
+    /// Tests of the job failed. They will run again, alone, and that result counts.
     FailedOnce,
     Failed,
     NotStarted,
@@ -34,8 +34,8 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) state: State,
-    /// Text to print: after a failure, all that helps to find its cause; otherwise one line, or
-    /// nothing.
+    /// Text to print: after a failure, everything that helps to find the cause; otherwise one line,
+    /// or nothing.
     pub(super) text: String,
     /// The results of the tests that the job ran.
     pub(super) tests: Results,

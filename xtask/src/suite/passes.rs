@@ -2,10 +2,11 @@
 //! Stores which groups of tests have passed with which inputs: a file for each pass, in the cache
 //! that all clones of this user share.
 //!
-//! The name of a file is the group's key, a hash of all its inputs ([`super::keys`]): so two runs
-//! that pass at the same time write the same file or different ones, and an older commit finds the
-//! passes of its own inputs again. A file is written completely and then renamed. One that cannot
-//! be read does not count as a pass, and is reported as damaged.
+//! The name of a file is the group's key, a hash of all its inputs ([`super::keys`]). So two runs
+//! that pass at the same time write the same file or different files, and on an older commit the
+//! passes of that commit's inputs are found again. A file is written under another name and renamed
+//! when it is complete. A file that cannot be read does not count as a pass, and is reported as
+//! damaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Builds test programs with cargo, and starts them directly.
+//! Builds test programs with cargo, and starts them without cargo.
 //!
-//! Test programs that are not started by cargo can run at the same time as each other and as a
-//! build, the longest first, and the tests in guests one by one.
+//! Test programs that cargo does not start can run at the same time as each other and as a build;
+//! the longest can start first, and the tests in guests can be started one by one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +18,8 @@ use super::libtest::{self, Results};
 use super::outcome::{Outcome, State};
 use crate::run;
 
-/// The test program whose tests start the complete program; as root, its trials make cgroups on
-/// this machine.
+/// The test program that starts the complete program; as root, the trials in its tests make cgroups
+/// on this machine.
 pub(super) const WHOLE: &str = "pagewise program";
 
 /// A test program that cargo has built.
@@ -52,8 +52,8 @@ pub(super) fn build_command(targets: Targets) -> Command {
     command
 }
 
-/// The command that builds the example programs started by tests with root and in guests: cargo
-/// builds them automatically only together with all tests.
+/// The command that builds the example programs that tests with root and in guests start: cargo
+/// builds examples automatically only if it builds all tests.
 pub(super) fn examples_command() -> Command {
     let mut command = run::cargo();
     command.args(["build", "--workspace", "--locked", "--examples"]);
@@ -119,7 +119,8 @@ impl TestProgram {
         Ok(libtest::names(&run::output(&mut list)?))
     }
 
-    /// Runs tests with `--report-time`, which a stable libtest accepts only in this way.
+    /// Runs tests with `--report-time`; a stable libtest accepts that only with
+    /// `-Zunstable-options`, and that only if `RUSTC_BOOTSTRAP` is set.
     pub(super) fn run(
         &self,
         job: &str,
@@ -136,11 +137,11 @@ impl TestProgram {
 /// The suffix of the name of a job that runs failed tests once more.
 pub(super) const AGAIN: &str = ", again alone";
 
-/// The outcome of tests on a real kernel, and the job that runs the failed ones once more while
-/// nothing else runs.
+/// The outcome of tests on a real kernel. If tests failed, also returns the job that runs them
+/// again while nothing else runs.
 ///
 /// With `borrows`, the tests change settings of this machine. If all pass the second time, the run
-/// passes, and lists the tests that failed once: they must be fixed nevertheless.
+/// passes, and the tests that failed once are listed, because they must be fixed.
 pub(super) fn again_alone(
     outcome: Outcome,
     job: &str,
@@ -190,8 +191,8 @@ pub(super) fn again_alone(
     (Outcome { state: State::FailedOnce, tests, ..outcome }, vec![again])
 }
 
-/// The outcome of a test program: the counts of tests that it printed are used only if it ended by
-/// itself.
+/// The outcome of a test program. The counts of tests that it printed are used only if it was not
+/// ended by a deadline or by the user.
 pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
     let output = ended.output()?;
     let tests = Results::read(&output);

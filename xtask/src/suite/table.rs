@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints where the time of a run went: a table of its jobs, by phase, with the budgets of the
+//! Prints how long the parts of a run took: a table of its jobs, by phase, with the budgets of the
 //! phases.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,8 @@ impl Budgets {
         Ok(Self(budgets.with_context(|| format!("{}: no [{tier}]", path.display()))?))
     }
 
-    /// Checks that every phase has a budget: a phase without one would never exceed it.
+    /// Checks that every phase has a budget, because a phase without a budget could never exceed
+    /// it.
     pub(super) fn cover(&self, phases: &[&str]) -> Result<()> {
         let bare: Vec<&&str> = phases.iter().filter(|name| !self.0.contains_key(**name)).collect();
         ensure!(bare.is_empty(), "xtask/budgets.toml has no budget for {bare:?}");
@@ -45,9 +46,9 @@ struct Phase {
     state: Option<State>,
 }
 
-/// Prints where the time of a run went: a line for each phase, and the slowest tests.
+/// Prints how long the parts of a run took: a line for each phase, and the slowest tests.
 ///
-/// Phases overlap, so their minutes add up to more than the run took.
+/// Phases overlap, so the sum of their minutes is more than the run took.
 pub(super) fn print_table(
     finished: &[Finished],
     budgets: &Budgets,
@@ -83,8 +84,8 @@ pub(super) fn print_table(
     text
 }
 
-/// Makes the row of a phase. If the phase takes more than 1.5 times its budget, it is shown in
-/// bold; that is no failure.
+/// Makes the row of a phase. If the phase took more than 1.5 times its budget, the row is bold;
+/// that is not a failure.
 fn row(name: &str, phase: &Phase, budget: Option<f64>, bold: bool) -> String {
     let state = phase.state.map_or("", State::word);
     let time = span(phase.seconds);

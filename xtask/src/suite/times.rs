@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long jobs and tests took in the last run, in order to start the longest ones first.
+//! The durations of jobs and tests in the last run, by which the longest are started first.
 //!
-//! Stored in `target/test-times.json`, and next to the shared caches for the next clone. It is only
-//! a hint: a file that cannot be read counts as empty.
+//! They are stored in `target/test-times.json`, and next to the shared caches for the next clone.
+//! They affect only the order of jobs, so a file that cannot be read counts as empty.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,8 @@ use crate::run;
 pub(super) struct Times(BTreeMap<String, f64>);
 
 impl Times {
-    /// Reads the times of this clone's last run, or else of the last run of any clone.
+    /// Reads the times of this clone's last run; if there was none, those of the last run of any
+    /// clone.
     pub(super) fn read_kept(shared: &Path) -> Self {
         [own(), shared.join(FILE)].iter().find_map(|path| Self::read(path)).unwrap_or_default()
     }
@@ -33,7 +34,8 @@ impl Times {
         self.0.insert(name.to_owned(), (seconds * 1000.0).round() / 1000.0);
     }
 
-    /// Stores the times for the next run here, and for other clones if the shared folder exists.
+    /// Stores the times for the next run of this clone; if the shared folder exists, also for other
+    /// clones.
     pub(super) fn keep(&self, shared: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.0)? + "\n";
         write_whole(&own(), &text)?;
@@ -47,7 +49,7 @@ fn own() -> PathBuf {
     run::project().join("target").join(FILE)
 }
 
-/// Writes a file atomically, because another run may be reading it.
+/// Writes a file under another name and renames it, because another run may be reading it.
 pub(super) fn write_whole(path: &Path, text: &str) -> Result<()> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));

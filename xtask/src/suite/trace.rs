@@ -2,9 +2,9 @@
 //! Runs a group of tests under strace, and finds the files of the project that it opened but that
 //! are not among its inputs.
 //!
-//! Sources of our crates are left out: which of them a group depends on is computed from the
-//! manifests, and it may prove less than it compiles. The search is for scripts, recordings and
-//! other files that somebody forgot to list.
+//! Sources of our crates are not reported: on which of them a group depends is computed from the
+//! manifests, and a group may prove less than it compiles. The purpose is to find scripts,
+//! recordings and other files that are missing from the list of inputs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,8 +45,8 @@ pub(super) fn trace(command: &Command, log: &Path) -> Command {
     strace
 }
 
-/// The outcome of a group that passed under strace: failed if it opened files that are not among
-/// its inputs.
+/// The outcome of a group that passed under strace. It is a failure if the group opened files that
+/// are not among its inputs.
 pub(super) fn judge(group: &Group, outcome: Outcome) -> Result<Outcome> {
     let outside = find_undeclared(group.name, group.inputs)?;
     if outside.is_empty() {
@@ -81,7 +81,7 @@ fn is_compiled(path: &str) -> bool {
             && rest.ends_with(".rs")
     };
     let is_manifest = path.ends_with("Cargo.toml") || path.ends_with("Cargo.lock");
-    // assets that are compiled in, and files that git itself reads, are not reported
+    // assets that are compiled into the program, and files that git itself reads, are not reported
     let is_asset = in_crate.is_some_and(|(_, rest)| rest.starts_with("src/"))
         || path.starts_with("lab/experiments/");
     is_manifest
@@ -106,8 +106,8 @@ fn parse_opened(calls: &str, project: &Path) -> BTreeSet<String> {
     calls.lines().filter_map(path).collect()
 }
 
-/// Tests this check itself: if a group reads two files and lists one of them as input, the other
-/// one is reported.
+/// Tests this check itself with a group that reads two files and lists only one of them as input:
+/// the other one must be reported.
 pub(super) fn check_itself() -> Result<()> {
     let found = |inputs: &[Input]| -> Result<Vec<String>> {
         let mut reads = run::program("cat");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads the project's files at a commit or in the working tree: their git object names, and from
-//! the manifests which of our crates uses which, and which external packages each of them needs.
+//! Reads the project's files at a commit or in the working tree: the names of their git objects;
+//! and, from the manifests, which of our crates uses which, and which external packages each crate
+//! needs.
 //!
 //! Nothing is built or fetched, so this works for any past commit.
 
@@ -24,7 +25,8 @@ pub(super) struct Tree {
     texts: Rc<Texts>,
 }
 
-/// Contents of git objects that were read, because most files are the same in many commits.
+/// Contents of git objects that were already read; they are kept because most files are the same in
+/// many commits.
 pub(super) type Texts = RefCell<BTreeMap<String, Rc<str>>>;
 
 impl Tree {
@@ -164,14 +166,14 @@ pub(super) struct Manifests {
     lock: Lock,
 }
 
-/// Everything that some of our crates are built from.
+/// Everything from which some of our crates are built.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Closure {
     /// Names of the folders below `crates` of the requested crates and of the crates that they
     /// depend on.
     pub(super) crates: BTreeSet<String>,
-    /// A line for each external package: name, version and checksum; then what else affects the
-    /// compilation (profiles, enabled features).
+    /// A line for each external package (name, version and checksum), and for other things that
+    /// affect the compilation (profiles, enabled features).
     pub(super) others: BTreeSet<String>,
 }
 
@@ -192,13 +194,15 @@ impl Manifests {
         Ok(Self { crates, root, lock })
     }
 
-    /// Everything that these crates are built from; with `with_tests` also what only their tests
-    /// need. A crate that does not exist has another name at this commit and is left out.
+    /// Everything from which these crates are built; with `with_tests`, also everything that only
+    /// their tests need. A crate that does not exist is left out, because it has another name at
+    /// this commit.
     pub(super) fn closure(&self, names: &[&str], with_tests: bool) -> Closure {
         let mut crates = BTreeSet::new();
         let mut open: Vec<(String, bool)> =
             names.iter().map(|name| ((*name).to_owned(), with_tests)).collect();
-        // with tests first, so that a crate that others use as well is taken with its tests
+        // crates with tests come first, so that a crate that other crates use, too, is included
+        // with its tests
         while let Some((name, tests)) = open.pop() {
             if !self.crates.contains_key(&name) || !crates.insert((name.clone(), tests)) {
                 continue;
@@ -209,13 +213,13 @@ impl Manifests {
         self.with_others(&crates)
     }
 
-    /// Only these crates, without our other crates that they depend on.
+    /// These crates without our other crates that they depend on.
     pub(super) fn alone(&self, names: &[&str]) -> Closure {
         let there = names.iter().filter(|name| self.crates.contains_key(**name));
         self.with_others(&there.map(|name| ((*name).to_owned(), false)).collect())
     }
 
-    /// The dependencies of a crate, by name, as in its manifest.
+    /// The dependencies of a crate on our other crates, by name.
     fn users_of(
         &self,
         name: &str,
@@ -228,7 +232,7 @@ impl Manifests {
         })
     }
 
-    /// Everything that these crates, each with or without its tests, are built from, with the
+    /// Everything from which these crates are built, each with or without its tests, and the
     /// external packages that they need.
     fn with_others(&self, crates: &BTreeSet<(String, bool)>) -> Closure {
         let mut found = Closure::default();
@@ -249,7 +253,7 @@ impl Manifests {
         let shared = self.root.workspace.get("dependencies").and_then(toml::Value::as_table);
         let how = |name: &String| Some(format!("{name} = {}", shared?.get(name)?));
         found.others.extend(direct.iter().filter_map(how));
-        // groups compile with the profile `dev`; a library that is published separately has a
+        // groups compile with the profile `dev`; the library that is published separately has a
         // profile of its own
         let is_used = |name: &&String| ["dev", "library"].contains(&name.as_str());
         let profiles = self.root.profile.keys().filter(is_used);
@@ -258,9 +262,9 @@ impl Manifests {
         found
     }
 
-    /// External packages with all that they depend on, from the lock file. If the lock file has
-    /// several versions of one, each is included: the lock file does not say which one a manifest
-    /// means.
+    /// External packages and everything that they depend on, from the lock file. If the lock file
+    /// has several versions of a package, all of them are included, because the lock file does not
+    /// show which one a manifest means.
     fn locked_packages(&self, names: BTreeSet<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -388,8 +392,8 @@ mod tests {
         assert_eq!(below(), last);
     }
 
-    /// Both kinds of tree give equal contents the same names: a pass of a commit is also one of its
-    /// working tree.
+    /// Both kinds of tree give equal contents the same names, so a pass of a commit is also a pass
+    /// of its working tree.
     #[test]
     fn a_commit_and_its_working_tree_have_the_same_names() {
         let tree = Tree::of_work_tree(run::project()).unwrap();

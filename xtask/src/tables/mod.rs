@@ -2,9 +2,10 @@
 //! Recomputes the tables of the documents from the raw runs in `evidence/`, by the program's own
 //! `lab replay`.
 //!
-//! `<!-- evidence: FOLDER -->` before a table and `<!-- /evidence -->` after it bind the two. A
-//! table of figures that was measured in another way has a comment `<!-- by hand: COMMAND -->`. A
-//! table with neither is an error. `evidence/README.md` describes folders and markers.
+//! The comments `<!-- evidence: FOLDER -->` before a table and `<!-- /evidence -->` after it name
+//! the runs of the table. A table of figures that were measured in another way has a comment `<!--
+//! by hand: COMMAND -->`. A table of figures with neither is an error. `evidence/README.md`
+//! describes folders and comments.
 
 mod numbers;
 mod pictures;
@@ -54,8 +55,8 @@ pub(crate) struct Args {
 struct Bound {
     /// Line number of the first marker, from 1.
     line: usize,
-    /// The folder below `evidence/` from which the table is computed, possibly with one of its
-    /// cells.
+    /// The folder below `evidence/` from which the table is computed, with the name of a cell if
+    /// the folder has several.
     source: String,
     metrics: Vec<String>,
     /// The lines between the markers, as indices from 0.
@@ -149,7 +150,8 @@ fn entries(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     Ok(paths.into_iter().partition(|path| path.is_dir()))
 }
 
-/// The total size of files, after checking that all `needed` names and only `allowed` ones exist.
+/// The total size of these files. An error if a `needed` name is missing, or if a name is not among
+/// the `allowed` ones.
 fn check_files(files: &[PathBuf], needed: &[&str], allowed: &[&str]) -> Result<u64> {
     let has_name = |path: &Path, name: &str| path.file_name().is_some_and(|own| own == name);
     for name in needed {
@@ -164,7 +166,8 @@ fn check_files(files: &[PathBuf], needed: &[&str], allowed: &[&str]) -> Result<u
     Ok(bytes)
 }
 
-/// The output of `lab replay --json` for a folder. It fails if the folder's own summary differs.
+/// The output of `lab replay --json` for a folder. An error if the result differs from the folder's
+/// own summary.
 fn replay(program: &Path, evidence: &Path, source: &str) -> Result<String> {
     let plain = |part: &str| !matches!(part, "" | "." | "..");
     ensure!(source.split('/').all(plain), "{source:?} is no folder of evidence");
@@ -204,7 +207,8 @@ fn update_tables(text: &str, replay: &dyn Fn(&str) -> Result<String>) -> Result<
 fn compute(table: &Bound, replay: &dyn Fn(&str) -> Result<String>) -> Result<String> {
     let cells = trial::parse(&replay(&table.source)?)?;
     let metrics: Vec<&str> = table.metrics.iter().map(String::as_str).collect();
-    // A blank line on either side, or Markdown would read the table as part of the comment.
+    // A blank line before and after the table: without it, Markdown would read the table as a part
+    // of the comment.
     Ok(format!("\n{}\n", trial::render(&cells, &metrics)?))
 }
 

@@ -2,15 +2,17 @@
 //! Formats the numbers of a replayed experiment as table cells, like the program's own text.
 //!
 //! xtask may not link the program's crates, so the few formatting rules are repeated here:
-//! percentages with one digit, factors from 3 on, three digits of a time.
+//! percentages with one decimal, factors from 3 on, and times with three digits.
 
 /// Smallest ratio that is printed as a factor instead of a percentage.
 const FACTOR: f64 = 3.0;
-/// Largest ratio that is printed; above it, or below its inverse, only this limit is printed.
+/// Largest ratio that is printed. For a larger ratio, or one below the inverse of this limit, only
+/// the limit is printed.
 const LARGEST: f64 = 1000.0;
 
-/// Formats a ratio as a change, with its interval: `+6.1 %`, `−64.0 % (−70.0 to −56.7 %)`; as
-/// factors if one of the values would be hard to read as a percentage: `12.3 × (0.50 to 15 ×)`.
+/// Formats a ratio as a change, with its interval, as percentages: `+6.1 %`, `−64.0 % (−70.0 to
+/// −56.7 %)`. If a percentage would be hard to read, all values are printed as factors: `12.3 ×
+/// (0.50 to 15 ×)`.
 pub(super) fn change(ratio: f64, ends: Option<[f64; 2]>) -> String {
     let is_percent = |ratio: &f64| (1.0 / LARGEST..FACTOR).contains(ratio);
     let all_percent = std::iter::once(&ratio).chain(ends.iter().flatten()).all(is_percent);
@@ -86,7 +88,7 @@ fn bytes(bytes: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut scaled = bytes.max(0.0);
     let mut unit = 0;
-    // 1023.95 would be rounded to 1024.0, so the next unit is used
+    // 1023.95 would be rounded to 1024.0, so from there on the next unit is used
     while scaled >= if unit == 0 { 1024.0 } else { 1023.95 } && unit + 1 < units.len() {
         scaled /= 1024.0;
         unit += 1;

@@ -14,18 +14,18 @@ use crate::run;
 /// The folder of the pictures, relative to the project.
 const PLACE: &str = "docs/pictures";
 const ENDING: &str = ".svg";
-/// Titles of the pictures of which an HTML page has one: of all arms, or of all metrics if there
-/// are two arms.
+/// Titles of the pictures, one of which is in each HTML page: "Every arm" if there are more than
+/// two arms, otherwise "Every metric".
 const TITLES: [&str; 2] = ["<title>Every arm</title>", "<title>Every metric</title>"];
 /// The attribute that an SVG picture needs as a separate file, but not inside an HTML page.
 const NAME_SPACE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
 
-/// The folders whose pictures a document shows.
+/// The folders of the pictures that a document shows.
 pub(super) fn find_shown(text: &str) -> BTreeSet<String> {
     let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let names = links.filter_map(|link| link.trim_start_matches("../").strip_prefix("pictures/"));
     let names = names.filter_map(|name| name.strip_suffix(ENDING));
-    // those in folders are drawn from recordings
+    // pictures in folders are drawn from recordings, not from evidence
     names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
 }
 

@@ -20,13 +20,13 @@ const PLACE: &str = "docs/pictures/hosts";
 struct Screen {
     /// The name of the picture, without its ending.
     name: &'static str,
-    /// The command that the picture shows at its top.
+    /// The command that is printed at the top of the picture.
     shown: &'static str,
     verb: &'static [&'static str],
     recording: &'static str,
-    /// The line that begins with this word, and all after it, are left out.
+    /// The output from the line on that begins with this word is left out.
     end: Option<&'static str>,
-    /// Whether it is the live view, which needs a terminal.
+    /// Whether the command is the live view, which needs a terminal.
     is_live: bool,
 }
 
@@ -87,7 +87,8 @@ fn picture(program: &Path, screen: &Screen) -> Result<String> {
         if Some(word) == screen.end {
             break;
         }
-        // the first differs from run to run, the second names the recording instead of the machine
+        // the word "took" differs from run to run, and "recording" names the recording instead of
+        // the machine
         if !["took", "recording"].contains(&word) {
             lines.push(line);
         }
@@ -107,15 +108,16 @@ fn print(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
     Ok(printed.lines().map(spans).collect())
 }
 
-/// Rows and columns of the terminal of the live view.
+/// Numbers of rows and columns of the terminal in which the live view runs.
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 100;
-/// What the live view prints last in each frame.
+/// The last text of each frame of the live view.
 const KEYS: &[u8] = b"q quit";
-/// What it prints when it ends: the terminal goes back to what it showed before.
+/// What the live view prints when it ends: a switch back to the terminal's normal screen.
 const LEFT: &[u8] = b"\x1b[?1049l";
 
-/// The screen of the live view. `script` gives it a terminal, and `timeout` ends it if it hangs.
+/// Runs the live view and returns its screen. `script` gives it a terminal, and `timeout` ends it
+/// if it hangs.
 fn show(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
     let verb = screen.verb.join(" ");
     let program = program.canonicalize().with_context(|| program.display().to_string())?;
@@ -230,7 +232,7 @@ fn spans(line: &str) -> Vec<Span> {
     spans
 }
 
-/// Sizes in tenths of a pixel, for letters of 14 pixels.
+/// Width of a column and height of a row in tenths of a pixel, for letters of 14 pixels.
 const COLUMN: usize = 84;
 const ROW: usize = 190;
 const MARGIN: usize = 160;
@@ -263,7 +265,7 @@ fn draw_lines(title: &str, lines: &[Vec<Span>]) -> String {
                 let x = pixels(MARGIN + (column + begin) * COLUMN);
                 let class =
                     if style.is_empty() { String::new() } else { format!(" class=\"{style}\"") };
-                // the length keeps columns aligned whatever font the reader has
+                // this attribute keeps columns aligned, whichever font the reader has
                 let _ = writeln!(
                     svg,
                     "<text x=\"{x}\" y=\"{y}\" textLength=\"{length}\" \
@@ -278,8 +280,9 @@ fn draw_lines(title: &str, lines: &[Vec<Span>]) -> String {
     svg
 }
 
-/// The parts of a text between two or more spaces, with the column at which each begins: several spaces are
-/// one to most programs that show pictures.
+/// The parts of a text that are separated by two or more spaces, with the column at which each
+/// begins. They are drawn one by one, because most programs that show pictures reduce several
+/// spaces to one.
 fn parts(text: &str) -> Vec<(usize, &str)> {
     let mut parts = Vec::new();
     let mut column = 0;

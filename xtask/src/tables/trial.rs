@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Makes a Markdown table from the output of `pagewise lab replay --json`.
 //!
-//! One machine and two arms: a row for each metric. One machine and more arms: a row for each arm.
-//! Several machines: a row for each metric and a column for each machine.
+//! One machine and two arms make a table with a row for each metric; one machine and more arms, a
+//! row for each arm; several machines, a row for each metric and a column for each machine.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -77,7 +77,8 @@ pub(super) fn parse(json: &str) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Makes the table of these metrics; if no metric is named, of all metrics that were compared.
+/// Makes the table of these metrics. If no metric is named, the table has all metrics that were
+/// compared.
 pub(super) fn render(cells: &[Cell], metrics: &[&str]) -> Result<String> {
     match cells {
         [one] if one.trial.others.is_empty() => rows_of_metrics(&one.trial, metrics),
@@ -170,7 +171,7 @@ fn rows_of_arms(trial: &Trial, chosen: &[&str]) -> Result<String> {
             continue;
         }
         let is_first = arm == first;
-        // Every comparison contains the first arm's medians, so any comparison has them.
+        // Every comparison contains the medians of the first arm, so any of them can be used.
         let metrics = if is_first { Some(trial.metrics.as_slice()) } else { trial.metrics_of(arm) };
         let metrics = metrics.with_context(|| format!("no comparison of arm {arm}"))?;
         let median =

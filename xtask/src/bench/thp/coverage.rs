@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cost of reading the huge page coverage of a process: with half a GiB of small pages, and
-//! with ten thousand mappings.
+//! Measures the cost of reading the huge page coverage of a process: of one with half a GiB of
+//! small pages, and of one with ten thousand mappings.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -35,8 +35,8 @@ impl Drop for Held {
     }
 }
 
-/// Runs the program `cost`, which reads the coverage in `rounds` rounds; the promise is for reading
-/// block by block, and reading every page is measured for comparison.
+/// Runs the program `cost`, which reads the coverage in `rounds` rounds. The promise is for reading
+/// block by block; reading every page is measured for comparison.
 pub(super) fn rows(cost: &Path, held: &Path, rounds: u16) -> Result<[Option<Row>; 4]> {
     let small = run_rounds(cost, &Held::start(held, "map 512 1 1")?, rounds, "median_ms_per_gib")?;
     let many = run_rounds(cost, &Held::start(held, "cut 10000")?, rounds, "median_ms")?;
@@ -56,7 +56,8 @@ struct Looked {
     process: Vec<f64>,
 }
 
-/// In each round a new process reads the coverage five times in both ways, and prints the medians.
+/// In each round, a new process reads the coverage five times in each of the two ways, and prints
+/// the medians.
 fn run_rounds(cost: &Path, held: &Held, rounds: u16, key: &str) -> Result<Looked> {
     let pid = held.0.id().to_string();
     let mut looked = Looked::default();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measures collapsing huge pages of other processes: what reading the coverage costs, and what a
-//! real redis-server gains, what it keeps during a BGSAVE, and what it gets back afterwards.
+//! Measures collapsing memory of other processes into huge pages: the cost of reading the coverage,
+//! and for a real redis-server, how much CPU time huge pages save, how many remain during a BGSAVE,
+//! and how many a second collapse restores.
 //!
-//! Two equal servers run at the same time and only the second one is collapsed; both are measured
-//! alternately, so that the two numbers of a pair are from the same machine state. The servers' own
-//! CPU time is compared.
+//! Two equal servers run at the same time, and only the second one is collapsed. Both are measured
+//! alternately, so that the two numbers of a pair are from the same state of the machine. The CPU
+//! times of the server processes are compared.
 
 mod coverage;
 mod redis;
@@ -20,9 +21,10 @@ use crate::run;
 use redis::{Asked, Redis};
 
 const KEYS: u64 = 2_000_000;
-/// The number of keys that are changed while the server saves.
+/// The number of keys that are changed during a BGSAVE.
 const CHANGED: u32 = 60_000;
-/// Promised minimum: the saving of a GET, as a share of what the canary saves in the same minute.
+/// Promised minimum of the saving of a GET divided by the saving that the canary measures in the
+/// same minute.
 const LEAST_SHARE: f64 = 0.5;
 const LEAST_SHARE_SINGLY: f64 = 0.1;
 /// The minimum number of pairs of measurements.
@@ -109,8 +111,8 @@ impl<'a> Pair<'a> {
         ])
     }
 
-    /// The CPU time of a GET of the second server relative to the first, measured in alternating
-    /// order.
+    /// The CPU time of a GET of the second server divided by that of the first; which one is
+    /// measured first alternates.
     fn per_small(&self, run: u16, how: Asked) -> Result<f64> {
         if run % 2 == 0 {
             let small = self.small.gets(how)?;
@@ -124,8 +126,8 @@ impl<'a> Pair<'a> {
         (0..runs).map(|run| self.per_small(run, how)).collect()
     }
 
-    /// The time of a random access in huge pages relative to small pages, on this machine at this
-    /// moment.
+    /// The time of a random access in huge pages divided by that in small pages, on this machine at
+    /// this moment.
     fn canary(&self) -> Result<f64> {
         let mut canary = run::program(self.program);
         let said = run::output(canary.args(["--json", "thp", "--canary"]))?;
@@ -159,8 +161,9 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The relative saving of a GET by collapsing, divided by the canary's saving of a random access in
-/// the same minutes. The ratio of the two servers before collapsing is divided out.
+/// The relative saving of a GET after the collapse, divided by the canary's saving of a random
+/// access in the same minutes. The difference that the two servers had before the collapse is
+/// divided out.
 fn shares(collapsed: &[f64], equal: &[f64], canaries: &[f64]) -> Result<Vec<f64>> {
     let median = |values: &[f64]| Spread::of(values).map(|spread| spread.median);
     let (equal, canary) = median(equal).zip(median(canaries)).context("no pair was measured")?;
@@ -168,7 +171,7 @@ fn shares(collapsed: &[f64], equal: &[f64], canaries: &[f64]) -> Result<Vec<f64>
     Ok(collapsed.iter().map(|ratio| (1.0 - ratio / equal) / (1.0 - canary)).collect())
 }
 
-/// CPU time of a collapse per GiB of memory that it collapsed.
+/// CPU time of a collapse for each GiB of collapsed memory.
 fn cost_per_gib(collapse: &Value) -> Result<f64> {
     let gib = number(collapse, "/collapsed")? * 2.0 / 1024.0;
     ensure!(gib > 0.0, "nothing was collapsed: {collapse}");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A redis-server with many small keys, which `redis-benchmark` queries over one connection: in
-//! batches of a thousand, the cheapest kind of request, or one request at a time, as most clients
-//! do. In a batch the server makes one system call for many requests, so that memory accesses are a
+//! batches of a thousand, or one request at a time, as most clients do. In a batch, a request costs
+//! least, because the server makes one system call for many requests; so memory accesses are a
 //! larger share of its time.
 //!
-//! It listens on a socket in a temporary folder, to which it also saves; folder and server vanish
-//! when this is dropped, also if this process is killed.
+//! The server listens on a socket in a temporary folder, to which it also saves. The folder is
+//! removed and the server ends when the value is dropped, and also if this process is killed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::run;
 const VALUE: usize = 100;
 /// Maximum wait for the server to start or to save.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// redis-benchmark replaces this by a random key of [`FILL`] for each request.
+/// In its arguments, redis-benchmark replaces this by a random key of [`FILL`] for each request.
 const KEY: &str = "key:__rand_int__";
 /// Lua script that creates keys with the names that redis-benchmark generates.
 const FILL: &str = "for key = 0, ARGV[1] - 1 do \
@@ -60,8 +60,9 @@ impl Redis {
         let way_back = WayBack::new()?;
         way_back.promise(&format!("rm -rf {}", folder.display()))?;
         fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
-        // The server ends with this process. It does not compress the saved file, which would only
-        // take time. Redis disables huge pages for itself unless told not to.
+        // The server ends with this process. It does not compress the saved file, because that
+        // would only take time. Redis disables huge pages for itself unless an option says
+        // otherwise.
         let options = "--port 0 --unixsocket socket --appendonly no --daemonize no --loglevel warning \
                        --rdbcompression no --disable-thp no --save";
         let mut server = run::program("setpriv");
@@ -83,8 +84,8 @@ impl Redis {
         self.child.id()
     }
 
-    /// Sends one request with redis-cli and returns the reply; an error contains the reply of
-    /// redis.
+    /// Sends one request with redis-cli and returns the reply. If the reply is an error, it is in
+    /// the returned error.
     fn ask(&self, words: &[&str]) -> Result<String> {
         let mut client = self.client("redis-cli");
         let output = client.arg("-e").args(words).output().context("redis-cli")?;
@@ -141,7 +142,8 @@ impl Redis {
         Ok(())
     }
 
-    /// Only the server's main thread is counted, as it does the work that is measured.
+    /// Only the CPU time of the server's main thread counts, because that thread serves the
+    /// requests.
     fn processor_time(&self) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", self.pid()))?;
         let nanos: f64 = text.split(' ').next().context("schedstat")?.parse()?;
