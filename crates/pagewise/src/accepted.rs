@@ -49,20 +49,24 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Accepted> {
     let table: Table = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = 1 + before.matches('\n').count();
-        wrong(&format!("line {line}: {}", error.message().trim_end().replace('\n', "; ")))
+        config_error(&format!("line {line}: {}", error.message().trim_end().replace('\n', "; ")))
     })?;
     let mut accepted = Accepted::default();
     for (key, value) in &table {
         match (key.as_str(), value) {
-            ("ignore", Value::Array(ids)) => accepted.ignore = rules(ids)?,
-            ("min_severity", Value::String(word)) => accepted.min_severity = Some(severity(word)?),
+            ("ignore", Value::Array(ids)) => accepted.ignore = parse_rules(ids)?,
+            ("min_severity", Value::String(word)) => {
+                accepted.min_severity = Some(parse_severity(word)?)
+            }
             ("ignore", other) => {
-                return Err(wrong(&format!("ignore: expected a list of ids, found {other}")));
+                return Err(config_error(&format!(
+                    "ignore: expected a list of ids, found {other}"
+                )));
             }
             ("min_severity", other) => {
-                return Err(wrong(&format!("min_severity: expected a word, found {other}")));
+                return Err(config_error(&format!("min_severity: expected a word, found {other}")));
             }
-            (other, _) => return Err(wrong(&no_such("key", other, KEYS))),
+            (other, _) => return Err(config_error(&describe_unknown_word("key", other, KEYS))),
         }
     }
     Ok(accepted)
@@ -70,31 +74,36 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Accepted> {
 
 const KEYS: [&str; 2] = ["ignore", "min_severity"];
 
-fn rules(ids: &[Value]) -> anyhow::Result<Vec<String>> {
+fn parse_rules(ids: &[Value]) -> anyhow::Result<Vec<String>> {
     let rule = |id: &Value| match id.as_str() {
         Some(id) if is_rule(id) => Ok(id.to_owned()),
         Some(unknown) => {
-            let what = no_such("rule", unknown, pagewise_decide::rules().map(|(id, _)| id));
+            let what =
+                describe_unknown_word("rule", unknown, pagewise_decide::rules().map(|(id, _)| id));
             Err(Refusal::advised(what, "pagewise doctor --list").into())
         }
-        None => Err(wrong(&format!("ignore: expected ids in quotes, found {id}"))),
+        None => Err(config_error(&format!("ignore: expected ids in quotes, found {id}"))),
     };
     ids.iter().map(rule).collect()
 }
 
-fn severity(word: &str) -> anyhow::Result<Severity> {
+fn parse_severity(word: &str) -> anyhow::Result<Severity> {
     let known = Severity::from_str(word, false);
     known.map_err(|_| {
-        wrong(&format!("min_severity: expected info, warning or critical, found {word:?}"))
+        config_error(&format!("min_severity: expected info, warning or critical, found {word:?}"))
     })
 }
 
-fn wrong(what: &str) -> anyhow::Error {
+fn config_error(what: &str) -> anyhow::Error {
     let next = "it may have ignore = [\"ID\", …] and min_severity = \"warning\"";
     Refusal::advised(what.trim_end().to_owned(), next).into()
 }
 
-fn no_such<'a>(kind: &str, word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+fn describe_unknown_word<'a>(
+    kind: &str,
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> String {
     let near = most_similar(word, known);
     let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
     format!("no {kind} {word:?} is known{hint}")

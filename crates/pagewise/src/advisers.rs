@@ -38,7 +38,7 @@ const ADVISERS: [Adviser; 14] = [
 ];
 
 /// Prints the error with its advice and returns the exit status.
-pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn print_error(error: &anyhow::Error) -> ExitCode {
     trouble::tell(error, &ADVISERS);
     let is_plan_stopped = error.downcast_ref::<Failed>().is_some_and(Failed::is_stopped);
     let stopped = error.is::<Interrupted>() || error.is::<PassLeft>() || is_plan_stopped;
@@ -47,7 +47,7 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
 
 /// Reports a panic as a bug in pagewise. The release build then aborts, which starts the helper
 /// that undoes temporary changes to the host.
-pub(crate) fn tell_of_panic(panic: &PanicHookInfo<'_>) {
+pub(crate) fn report_panic(panic: &PanicHookInfo<'_>) {
     // leave the alternate screen of the live view first; the message would vanish with it
     pagewise_terminal::live::restore();
     let undo =

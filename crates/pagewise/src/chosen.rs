@@ -33,26 +33,26 @@ const ORDERS: [(Sort, &str, &str); 5] = [
     ),
 ];
 
-pub(crate) fn section() -> impl TypedValueParser<Value = Section> {
-    one_of(&SECTIONS)
+pub(crate) fn section_parser() -> impl TypedValueParser<Value = Section> {
+    parser_of_names(&SECTIONS)
 }
 
-pub(crate) fn field() -> impl TypedValueParser<Value = Field> {
-    one_of(&COLUMNS)
+pub(crate) fn field_parser() -> impl TypedValueParser<Value = Field> {
+    parser_of_names(&COLUMNS)
 }
 
-pub(crate) fn order() -> impl TypedValueParser<Value = Sort> {
-    one_of(&ORDERS)
+pub(crate) fn order_parser() -> impl TypedValueParser<Value = Sort> {
+    parser_of_names(&ORDERS)
 }
 
 /// Parser for the ID of a rule of `doctor`.
-pub(crate) fn rule() -> impl TypedValueParser<Value = String> {
+pub(crate) fn rule_parser() -> impl TypedValueParser<Value = String> {
     let rules = pagewise_decide::rules();
     PossibleValuesParser::new(rules.map(|(id, doc)| PossibleValue::new(id).help(doc)))
 }
 
 /// Parser for a subject of `pagewise explain`.
-pub(crate) fn subject() -> impl TypedValueParser<Value = String> {
+pub(crate) fn subject_parser() -> impl TypedValueParser<Value = String> {
     let subjects = pagewise_explain::subjects().iter();
     PossibleValuesParser::new(
         subjects.map(|subject| PossibleValue::new(subject.name).help(subject.title)),
@@ -60,11 +60,11 @@ pub(crate) fn subject() -> impl TypedValueParser<Value = String> {
 }
 
 /// Parser for the ID of a rule of `plan`, or of a finding that such a rule fixes.
-pub(crate) fn plan_rule() -> impl TypedValueParser<Value = String> {
+pub(crate) fn plan_rule_parser() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(pagewise_plan::names())
 }
 
-fn one_of<T: Copy + Send + Sync + 'static>(
+fn parser_of_names<T: Copy + Send + Sync + 'static>(
     choices: &'static Choices<T>,
 ) -> impl TypedValueParser<Value = T> {
     let words = choices.iter().map(|(_, word, about)| PossibleValue::new(*word).help(*about));

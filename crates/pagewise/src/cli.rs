@@ -292,7 +292,7 @@ pub(crate) enum Verb {
     },
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn parse_percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().map(Percent::get);
     let sane = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
     sane.ok_or_else(|| format!("expected a percentage above 0 and up to 100, found {text:?}"))

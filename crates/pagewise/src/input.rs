@@ -24,30 +24,30 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
 
 /// Reads everything that findings need, at both ends of the interval; proportional sizes (PSS) are
 /// read only for large processes.
-pub(crate) fn interval(host: &Recording, global: &Global) -> anyhow::Result<Interval> {
+pub(crate) fn read_interval(host: &Recording, global: &Global) -> anyhow::Result<Interval> {
     let scope = Scope { smaps_enough: 0, ..Scope::everything(global.smaps_budget) };
-    interval_of(host, global, &scope)
+    read_interval_of(host, global, &scope)
 }
 
 /// Reads `scope` at both ends of the interval.
-pub(crate) fn interval_of(
+pub(crate) fn read_interval_of(
     host: &Recording,
     global: &Global,
     scope: &Scope,
 ) -> anyhow::Result<Interval> {
-    host.interval(&room::affordable(&host.end, scope)?, || wait(global))
+    host.interval(&room::choose_affordable_scope(&host.end, scope)?, || wait_for_interval(global))
 }
 
-/// Reads the same as [`interval`], and returns it together with all file contents that were read
+/// Reads the same as [`read_interval`], and returns it together with all file contents that were read
 /// from the host.
-pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
+pub(crate) fn record_interval(global: &Global) -> anyhow::Result<(Interval, Tape)> {
     let everything = Scope::everything(global.smaps_budget);
     let scope = Scope { process_rates: true, kernel_threads: true, ..everything };
     let recording = open(global)?;
-    recording.record(&scope, || wait(global))
+    recording.record(&scope, || wait_for_interval(global))
 }
 
-fn wait(global: &Global) -> anyhow::Result<()> {
+fn wait_for_interval(global: &Global) -> anyhow::Result<()> {
     let _shown = Spinner::start(global, global.interval);
     interrupt::wait(global.interval)
 }

@@ -52,7 +52,7 @@ impl Keeper {
 
     /// Lets the helper give the file its final name; call it when all data is on the disk.
     pub(crate) fn name_file(mut self) -> anyhow::Result<()> {
-        let answer = self.settle(WHOLE).with_context(|| self.path.display().to_string())?;
+        let answer = self.finish_helper(WHOLE).with_context(|| self.path.display().to_string())?;
         match answer.as_str() {
             "" => Ok(()),
             TAKEN => Err(output::explained(&self.path, ErrorKind::AlreadyExists.into())),
@@ -67,13 +67,13 @@ impl Keeper {
     /// Lets the helper remove the file, because it could not be filled.
     pub(crate) fn remove_file(mut self, error: &io::Error) -> anyhow::Error {
         // the helper also removes the file if this write fails, because the pipe then closes
-        let _ = self.settle(b"");
+        let _ = self.finish_helper(b"");
         output::not_filled(error).context(self.path.display().to_string())
     }
 
     /// Sends the word, and returns the helper's answer once the helper has named or removed the
     /// file.
-    fn settle(&mut self, word: &[u8]) -> io::Result<String> {
+    fn finish_helper(&mut self, word: &[u8]) -> io::Result<String> {
         if let Some(mut pipe) = self.helper.stdin.take() {
             pipe.write_all(word)?;
         }
@@ -89,19 +89,19 @@ impl Drop for Keeper {
     /// Closes the pipe and waits for the helper, which then removes the file unless it has its final
     /// name.
     fn drop(&mut self) {
-        let _ = self.settle(b"");
+        let _ = self.finish_helper(b"");
     }
 }
 
 fn spawn(unfinished: &Path, path: &Path) -> io::Result<Child> {
-    let mut command = again::pagewise();
+    let mut command = again::pagewise_command();
     command.arg("settle-file").arg("--").arg(unfinished).arg(path);
     command.env_clear().process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
 }
 
 /// The main function of the helper process: gives the file its final name, or removes it.
-pub(crate) fn settle_file(unfinished: &Path, path: &Path) -> anyhow::Result<()> {
+pub(crate) fn name_or_remove_file(unfinished: &Path, path: &Path) -> anyhow::Result<()> {
     let mut output = Vec::new();
     let heard = io::stdin().lock().take(WHOLE.len() as u64 + 1).read_to_end(&mut output);
     if heard.is_err() || output != WHOLE {

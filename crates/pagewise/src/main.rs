@@ -38,16 +38,16 @@ fn main() -> ExitCode {
         pagewise_bench::faults::worker_main();
     }
     let started = CostMeter::now();
-    std::panic::set_hook(Box::new(advisers::tell_of_panic));
+    std::panic::set_hook(Box::new(advisers::report_panic));
     if !room::is_enough_to_start() {
-        return refused::no_memory();
+        return refused::report_lack_of_memory();
     }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refused::wrong_usage(&error),
+        Err(error) => return refused::report_wrong_usage(&error),
     };
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),
-        Err(error) => advisers::tell(&error),
+        Err(error) => advisers::print_error(&error),
     }
 }

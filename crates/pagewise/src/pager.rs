@@ -39,8 +39,8 @@ impl Pager {
         if !screen::is_terminal() {
             return None;
         }
-        chosen()?;
-        let mut command = again::pagewise();
+        choose_pager()?;
+        let mut command = again::pagewise_command();
         command.arg("show-in-pager").stdin(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().ok().map(Self)
     }
@@ -66,7 +66,7 @@ impl Pager {
 pub(crate) fn show_in_pager() -> anyhow::Result<()> {
     let mut text = Vec::new();
     io::stdin().lock().read_to_end(&mut text)?;
-    let words = chosen();
+    let words = choose_pager();
     let Some((program, arguments)) = words.as_deref().and_then(<[OsString]>::split_first) else {
         return Ok(());
     };
@@ -95,17 +95,17 @@ fn start(program: &OsStr, arguments: &[OsString]) -> io::Result<Child> {
 }
 
 /// The pager that this process may start, by its path, and its arguments.
-fn chosen() -> Option<Vec<OsString>> {
+fn choose_pager() -> Option<Vec<OsString>> {
     let path = std::env::var_os("PATH");
-    let words = words(std::env::var_os("PAGER").as_deref(), path.as_deref())?;
-    if acts_as_root() { root_words(words) } else { Some(words) }
+    let words = parse_pager(std::env::var_os("PAGER").as_deref(), path.as_deref())?;
+    if acts_as_root() { accept_for_root(words) } else { Some(words) }
 }
 
 /// Programs that only show text.
 const PAGERS: [&str; 4] = ["less", "more", "most", "pager"];
 
 /// What root takes of these words.
-fn root_words(mut words: Vec<OsString>) -> Option<Vec<OsString>> {
+fn accept_for_root(mut words: Vec<OsString>) -> Option<Vec<OsString>> {
     let name = Path::new(words.first()?).file_name()?.to_str()?.to_owned();
     if !PAGERS.contains(&&*name) || words.len() > 1 {
         return None;
@@ -120,7 +120,7 @@ fn root_words(mut words: Vec<OsString>) -> Option<Vec<OsString>> {
 }
 
 /// The pager and its arguments; `None` if the user wants none, or if there is no such program.
-fn words(pager: Option<&OsStr>, path: Option<&OsStr>) -> Option<Vec<OsString>> {
+fn parse_pager(pager: Option<&OsStr>, path: Option<&OsStr>) -> Option<Vec<OsString>> {
     let pager = pager.map_or(Some(USUAL), OsStr::to_str)?;
     let words: Vec<OsString> = pager.split_whitespace().map(OsString::from).collect();
     let program = words.first().filter(|program| *program != "cat")?;
@@ -145,15 +145,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("less");
         assert_eq!(std::os::unix::fs::symlink("/proc/self/exe", &path).ok(), Some(()));
-        let chosen =
-            |pager: Option<&str>| words(pager.map(OsStr::new), Some(folder.path().as_os_str()));
+        let chosen = |pager: Option<&str>| {
+            parse_pager(pager.map(OsStr::new), Some(folder.path().as_os_str()))
+        };
         assert_eq!(chosen(None), Some(vec!["less".into()]));
         assert_eq!(chosen(Some("less -R")), Some(vec!["less".into(), "-R".into()]));
         assert_eq!(chosen(Some(path.to_str().unwrap())), Some(vec![path.clone().into()]));
         for none in ["", " ", "cat", "more", "/nowhere/less"] {
             assert_eq!(chosen(Some(none)), None, "{none}");
         }
-        assert_eq!(words(None, None), None);
+        assert_eq!(parse_pager(None, None), None);
     }
 
     /// Of what `sudo -E` keeps of another user.
@@ -168,11 +169,11 @@ mod tests {
             OsString::from(path)
         };
         let (pager, other) = (path("pager"), path("other"));
-        assert_eq!(root_words(vec![pager.clone()]), Some(vec![pager.clone()]));
-        assert_eq!(root_words(vec![other]), None);
-        assert_eq!(root_words(vec![pager.clone(), "-c".into()]), None);
-        assert_eq!(root_words(vec!["sh".into()]), None);
+        assert_eq!(accept_for_root(vec![pager.clone()]), Some(vec![pager.clone()]));
+        assert_eq!(accept_for_root(vec![other]), None);
+        assert_eq!(accept_for_root(vec![pager.clone(), "-c".into()]), None);
+        assert_eq!(accept_for_root(vec!["sh".into()]), None);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(root_words(vec![pager]), None);
+        assert_eq!(accept_for_root(vec![pager]), None);
     }
 }

@@ -13,18 +13,18 @@ use pagewise_terminal::{exit, output, trouble};
 use crate::cli::Cli;
 
 /// The exit status if there is no memory for this program; the reason has been printed.
-pub(crate) fn no_memory() -> ExitCode {
+pub(crate) fn report_lack_of_memory() -> ExitCode {
     if wants_nagios() {
-        return tell_of_unknown("there is no memory for the stack of this program");
+        return print_unknown_state("there is no memory for the stack of this program");
     }
     ExitCode::from(exit::FAILED)
 }
 
 /// Reports a wrong command line, or prints the help that it asks for.
-pub(crate) fn wrong_usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn report_wrong_usage(error: &clap::Error) -> ExitCode {
     let status = trouble::tell_of_usage::<Cli>(error);
     if error.use_stderr() && wants_nagios() {
-        return tell_of_unknown("wrong usage; standard error says what is wrong");
+        return print_unknown_state("wrong usage; standard error says what is wrong");
     }
     status
 }
@@ -33,7 +33,7 @@ fn wants_nagios() -> bool {
     std::env::args_os().any(|word| word == OsStr::new("--nagios"))
 }
 
-fn tell_of_unknown(why: &str) -> ExitCode {
+fn print_unknown_state(why: &str) -> ExitCode {
     // if it cannot be printed, the exit status says the same
     let _ = output::text(&text::nagios_unknown(why), false);
     ExitCode::from(ServiceState::Unknown.exit_status())

@@ -39,7 +39,7 @@ const MORE_ROOM: &str =
 
 /// Whether the stack can grow as far as parsing the command line needs; prints a message if not.
 pub(crate) fn is_enough_to_start() -> bool {
-    let is_enough = has(STACK);
+    let is_enough = can_allocate(STACK);
     if !is_enough {
         let stack = Bytes::new(STACK as u64);
         output::message(format_args!("{stack} of memory for the stack could not be had"));
@@ -54,7 +54,7 @@ pub(crate) fn is_enough_to_start() -> bool {
 /// # Errors
 ///
 /// There is not even memory for [`Scope::glance`].
-pub(crate) fn affordable(host: &HostRoot, scope: &Scope) -> Result<Scope, Refusal> {
+pub(crate) fn choose_affordable_scope(host: &HostRoot, scope: &Scope) -> Result<Scope, Refusal> {
     if !host.is_live() {
         return Ok(*scope);
     }
@@ -62,32 +62,32 @@ pub(crate) fn affordable(host: &HostRoot, scope: &Scope) -> Result<Scope, Refusa
     let needed = BASE
         + extent.processes.min(MOST_PROCESSES).saturating_mul(PROCESS)
         + extent.cgroups.min(MOST_GROUPS).saturating_mul(CGROUP);
-    if has(needed + STACK) {
+    if can_allocate(needed + STACK) {
         grow_stack(STACK);
         return Ok(*scope);
     }
     let least = GLANCE + STACK;
-    if !has(least) {
+    if !can_allocate(least) {
         let least = Bytes::new(least as u64);
         let refused =
             format!("{least} of memory could not be had, and nothing can be read in less");
         return Err(Refusal::advised(refused, MORE_ROOM));
     }
     grow_stack(STACK);
-    tell(needed, "processes, cgroups and settings are left out");
+    print_lack(needed, "processes, cgroups and settings are left out");
     Ok(Scope::glance())
 }
 
 /// Whether there is memory for reading page contents; prints a message if not.
-pub(crate) fn has_for_contents() -> bool {
-    let has = has(CONTENTS);
+pub(crate) fn has_memory_for_contents() -> bool {
+    let has = can_allocate(CONTENTS);
     if !has {
-        tell(CONTENTS, "no page contents are read");
+        print_lack(CONTENTS, "no page contents are read");
     }
     has
 }
 
-fn tell(needed: usize, left_out: &str) {
+fn print_lack(needed: usize, left_out: &str) {
     let needed = Bytes::new(needed as u64);
     output::message(format_args!("{needed} of memory could not be had: {left_out}"));
     output::hint(MORE_ROOM);
@@ -106,7 +106,7 @@ fn grow_stack(bytes: usize) {
 }
 
 /// Whether this many bytes can be allocated in one piece.
-fn has(bytes: usize) -> bool {
+fn can_allocate(bytes: usize) -> bool {
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }
 
@@ -116,6 +116,6 @@ mod tests {
 
     #[test]
     fn what_nobody_has_cannot_be_had() {
-        assert!(has(1 << 20) && !has(usize::MAX / 2));
+        assert!(can_allocate(1 << 20) && !can_allocate(usize::MAX / 2));
     }
 }

@@ -27,7 +27,7 @@ const VALUES: [(&str, &str); 13] = [
 ];
 
 #[expect(clippy::disallowed_methods, reason = "the project's own documents")]
-fn documents() -> Vec<(PathBuf, String)> {
+fn read_documents() -> Vec<(PathBuf, String)> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut folders = vec![project.join("docs")];
     let mut paths =
@@ -54,7 +54,7 @@ struct Shown {
 }
 
 /// The commands of a document: the lines of its code blocks, and code within its sentences.
-fn commands(markdown: &str) -> Vec<Shown> {
+fn find_commands(markdown: &str) -> Vec<Shown> {
     let (mut found, mut prose, mut is_code) = (Vec::new(), String::new(), false);
     let joined = join_continued(markdown);
     for line in joined.lines() {
@@ -63,7 +63,7 @@ fn commands(markdown: &str) -> Vec<Shown> {
         } else if is_code {
             let line = line.trim_start().trim_start_matches("$ ").trim_start_matches("# ");
             // two spaces separate the command from a description in the same line
-            let command = until(line, "  ").to_owned();
+            let command = text_before(line, "  ").to_owned();
             found.push(Shown { command, is_within_text: false });
         } else {
             prose.push_str(line);
@@ -90,12 +90,12 @@ fn join_continued(markdown: &str) -> String {
     joined
 }
 
-fn until<'a>(text: &'a str, end: &str) -> &'a str {
+fn text_before<'a>(text: &'a str, end: &str) -> &'a str {
     text.split(end).next().unwrap_or_default()
 }
 
 /// The words of a command as a shell splits them, without what a shell does with its output.
-fn words(command: &str) -> Vec<String> {
+fn split_words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     for letter in command.chars() {
         match (letter, quote) {
@@ -127,9 +127,9 @@ fn words(command: &str) -> Vec<String> {
 #[test]
 fn every_command_of_a_document_can_be_typed() {
     let (mut commands_parsed, mut refused) = (0, Vec::new());
-    for (path, text) in documents() {
-        for Shown { command, is_within_text } in commands(&text) {
-            let error = Cli::try_parse_from(words(&command)).err();
+    for (path, text) in read_documents() {
+        for Shown { command, is_within_text } in find_commands(&text) {
+            let error = Cli::try_parse_from(split_words(&command)).err();
             let is_short = |error: &clap::Error| {
                 let lacks = match error.kind() {
                     ErrorKind::MissingRequiredArgument
@@ -143,7 +143,11 @@ fn every_command_of_a_document_can_be_typed() {
             match error.filter(|error| error.use_stderr() && !is_short(error)) {
                 Some(error) => {
                     let why = error.to_string();
-                    refused.push(format!("{}: {command}\n  {}", path.display(), until(&why, "\n")));
+                    refused.push(format!(
+                        "{}: {command}\n  {}",
+                        path.display(),
+                        text_before(&why, "\n")
+                    ));
                 }
                 None => commands_parsed += 1,
             }
@@ -156,9 +160,9 @@ fn every_command_of_a_document_can_be_typed() {
 #[test]
 fn commands_are_found_and_split_as_a_shell_does() {
     let text = "See `pagewise undo\nID`, `pagewise doctor --ignore ID` and `ls`.\n\n```\n$ sudo pagewise trial --a x=1 \\\n    -- sh -c 'a b'\npagewise report  everything\n```\n";
-    let found = commands(text);
+    let found = find_commands(text);
     assert_eq!(found.len(), 4, "{found:?}");
-    let split = |command: &str| words(command).join("|");
+    let split = |command: &str| split_words(command).join("|");
     let all: Vec<String> = found.iter().map(|it| split(&it.command)).collect();
     assert!(all.contains(&"pagewise|doctor|--ignore|zram-full".to_owned()), "{all:?}");
     assert!(all.contains(&"pagewise|undo|1".to_owned()), "{all:?}");

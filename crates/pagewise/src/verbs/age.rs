@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, args: &cli::Age, started: CostMeter) -> anyho
         let seen = Interval::single(snapshot(&host, &Scope::glance()));
         return show(global, &report, &seen, started).map(|()| Outcome::Done);
     }
-    let seen = limits::look(&host);
+    let seen = limits::read_groups(&host);
     let group = select(&seen, args)?;
     if seen.mglru.is_on() == Some(false) {
         let what = format!("{group}: multi-gen LRU is off, so that aging has no effect");
@@ -45,8 +45,8 @@ pub(super) fn run(global: &Global, args: &cli::Age, started: CostMeter) -> anyho
 
 fn select(seen: &Snapshot, args: &cli::Age) -> anyhow::Result<Name> {
     let found = match (&args.cgroup, &args.unit) {
-        (Some(path), _) => limits::by_path(seen, path)?,
-        (None, unit) => limits::by_unit(seen, unit.as_deref().unwrap_or_default())?,
+        (Some(path), _) => limits::find_by_path(seen, path)?,
+        (None, unit) => limits::find_by_unit(seen, unit.as_deref().unwrap_or_default())?,
     };
     if found.as_str() == "/" {
         let what = "the root of all cgroups is the whole host, which the kernel ages itself";

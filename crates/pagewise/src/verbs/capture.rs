@@ -28,9 +28,9 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
     }
     let place = Place::parse(global, args)?;
     if global.root.is_some() && !args.hand_over {
-        return from_child(global, args, &place);
+        return receive_from_child(global, args, &place);
     }
-    let (_, tape) = input::record(global)?;
+    let (_, tape) = input::record_interval(global)?;
     let mut capture = Capture::from_tape(tape);
     let packed = pack(&capture)?;
     let path = path(args, &capture);
@@ -45,7 +45,7 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
         // the check below reads all files again
         capture.files.clear();
     }
-    check(&packed)?;
+    check_archive(&packed)?;
     if args.hand_over {
         return hand_over(args, &capture, &packed, &text);
     }
@@ -132,8 +132,12 @@ fn hand_over(
 
 /// The part of the parent process: a child process without rights reads the recording, which may
 /// come from anybody, and this process writes the child's output.
-fn from_child(global: &Global, args: &cli::Capture, place: &Place) -> anyhow::Result<Outcome> {
-    let mut command = again::pagewise();
+fn receive_from_child(
+    global: &Global,
+    args: &cli::Capture,
+    place: &Place,
+) -> anyhow::Result<Outcome> {
+    let mut command = again::pagewise_command();
     command.args(std::env::args_os().skip(1)).arg("--hand-over").stdout(Stdio::piped());
     let mut child = command.spawn().context("starting the process that reads the recording")?;
     let pipe = child.stdout.take().context("no pipe from the process that reads the recording")?;
@@ -183,7 +187,7 @@ fn pack(capture: &Capture) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Checks that an archive can be opened.
-fn check(packed: &[u8]) -> anyhow::Result<()> {
+fn check_archive(packed: &[u8]) -> anyhow::Result<()> {
     let again = Recording::from_archive(packed, "the new recording")?;
     if let Some(problem) = again.into_problems().first() {
         let what = format!("the new recording cannot be read back: {problem}");
@@ -234,14 +238,14 @@ fn summary(path: Option<&Path>, capture: &Capture, packed: usize) -> String {
          \x20 inside    {} files ({}) at {} times, {refused} more that gave nothing\n\
          \x20 names     this host is {}, Linux {}; its name and boot id are hashed with a random key\n\
          \x20           that is not kept; programs, cgroups, users and files of your own are numbered\n",
-        size(packed),
+        to_bytes(packed),
         capture.files.len(),
-        size(plain),
+        to_bytes(plain),
         capture.manifest.ends.len(),
         capture.manifest.name,
         capture.manifest.kernel,
     );
-    text.push_str(&left_out(capture));
+    text.push_str(&describe_left_out(capture));
     if let Some(path) = path {
         let _ = writeln!(text, "  look      pagewise report --root {path}");
     }
@@ -249,7 +253,7 @@ fn summary(path: Option<&Path>, capture: &Capture, packed: usize) -> String {
 }
 
 /// Describes the kinds of lines that the recording leaves out, most frequent first.
-fn left_out(capture: &Capture) -> String {
+fn describe_left_out(capture: &Capture) -> String {
     const SHOWN: usize = 12;
     let mut shapes: Vec<(&String, &u64)> = capture.left_out.iter().collect();
     shapes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -282,7 +286,7 @@ fn json(place: &Path, capture: &Capture, packed: usize) -> String {
     format!("{document:#}\n")
 }
 
-fn size(bytes: usize) -> Bytes {
+fn to_bytes(bytes: usize) -> Bytes {
     Bytes::new(bytes as u64)
 }
 
@@ -306,9 +310,9 @@ mod tests {
     #[test]
     fn what_was_left_out_is_told_most_frequent_first() {
         let mut capture = Capture::default();
-        assert!(left_out(&capture).contains("nothing"));
+        assert!(describe_left_out(&capture).contains("nothing"));
         capture.left_out = [("a\x1b".to_owned(), 1), ("proc/N/environ".to_owned(), 40)].into();
-        let text = left_out(&capture);
+        let text = describe_left_out(&capture);
         assert!(text.starts_with("  left out  41 files"), "{text}");
         assert!(text.find("environ") < text.find("a\\u{1b}"), "{text}");
     }

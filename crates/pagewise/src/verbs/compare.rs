@@ -29,20 +29,22 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     refuse_root(global)?;
     if !args.at.is_empty() {
-        let [before, after] = at_times(&args.at, args.record.as_ref())?;
+        let [before, after] = read_at_times(&args.at, args.record.as_ref())?;
         return print(global, before, after, started);
     }
     let Some(before) = &args.before else { anyhow::bail!("expected two recordings or two times") };
     let after = match &args.after {
         Some(path) => Second::Recording(path),
-        None => Second::Live(Box::new(input::interval_of(&live(global)?, global, &scope())?)),
+        None => {
+            Second::Live(Box::new(input::read_interval_of(&open_live(global)?, global, &scope())?))
+        }
     };
     // both files may come from anybody, so this process gives up all rights but reading files
     // before it opens one
     Confinement::for_recording(true).enter();
-    let (before, first) = intervals(before)?;
+    let (before, first) = read_intervals(before)?;
     let (before, after) = match (after, first) {
-        (Second::Recording(path), _) => (before, intervals(path)?.0),
+        (Second::Recording(path), _) => (before, read_intervals(path)?.0),
         // for a recording over time, the "after" is made of its own last two readings
         (Second::Live(_), Some(first)) => (first, before),
         (Second::Live(live), None) => (before, *live),
@@ -56,7 +58,7 @@ fn print(
     after: Interval,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    let Compared { comparison, interval } = compare_judged(before, after);
+    let Compared { comparison, interval } = judge_and_compare(before, after);
     let shown = if global.json {
         json::compare(&comparison, &interval.end, cost::so_far(started, &interval))
     } else {
@@ -67,7 +69,7 @@ fn print(
 }
 
 /// Reads the record at two times; returns the earlier interval first.
-fn at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[Interval; 2]> {
+fn read_at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[Interval; 2]> {
     let [one, other] = typed else {
         let what = format!("--at: expected two times, found {}", typed.len());
         let next = "pagewise compare --at 02:50 --at 03:12";
@@ -78,7 +80,7 @@ fn at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[Inter
     let last = summaries.iter().map(|it| it.unix_seconds).fold(f64::NEG_INFINITY, f64::max);
     let mut typed = [times::parse(one, last)?, times::parse(other, last)?];
     typed.sort_by(f64::total_cmp);
-    let [before, after] = typed.map(|time| at_time(&store, &summaries, time));
+    let [before, after] = typed.map(|time| read_at_time(&store, &summaries, time));
     let (before, after) = (before?, after?);
     let [then, now] = [&before, &after].map(|interval| interval.end.taken.unix_seconds);
     if then == now {
@@ -90,7 +92,11 @@ fn at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[Inter
 }
 
 /// Reads the interval that ends with the reading nearest to a time.
-fn at_time(store: &Store, summaries: &[ReadingSummary], time: f64) -> anyhow::Result<Interval> {
+fn read_at_time(
+    store: &Store,
+    summaries: &[ReadingSummary],
+    time: f64,
+) -> anyhow::Result<Interval> {
     let distance = |it: &ReadingSummary| (it.unix_seconds - time).abs();
     let nearest = summaries.iter().min_by(|one, two| distance(one).total_cmp(&distance(two)));
     let Some(nearest) = nearest.filter(|it| distance(it) <= NEAR) else {
@@ -98,7 +104,7 @@ fn at_time(store: &Store, summaries: &[ReadingSummary], time: f64) -> anyhow::Re
     };
     let wanted = nearest.unix_seconds;
     let mut found: Option<Interval> = None;
-    store.each(wanted, wanted, &mut |replay| {
+    store.for_each_replay(wanted, wanted, &mut |replay| {
         while found.is_none() {
             if replay.times()[replay.at()].unix_seconds == wanted {
                 let end = snapshot(replay.host(), &scope());
@@ -120,7 +126,7 @@ enum Second<'a> {
     Live(Box<Interval>),
 }
 
-fn live(global: &Global) -> anyhow::Result<Recording> {
+fn open_live(global: &Global) -> anyhow::Result<Recording> {
     let live = Recording::live().context("/")?;
     Ok(if global.interval.is_zero() { live.without_start() } else { live })
 }
@@ -136,13 +142,13 @@ fn scope() -> Scope {
     }
 }
 
-fn compare_judged(before: Interval, after: Interval) -> Compared {
+fn judge_and_compare(before: Interval, after: Interval) -> Compared {
     let verdicts = [&before, &after].map(|interval| pagewise_decide::judge(interval).line);
     compare(before, after, verdicts)
 }
 
 /// Reads a recording; of a recording over time, the last two readings and separately the first two.
-fn intervals(path: &Path) -> anyhow::Result<(Interval, Option<Interval>)> {
+fn read_intervals(path: &Path) -> anyhow::Result<(Interval, Option<Interval>)> {
     let (recording, first) = pagewise_observe::open_readings(path)?;
     let read = |it: &Recording| it.interval(&scope(), || anyhow::Ok(()));
     let interval = read(&recording)?;
@@ -190,7 +196,7 @@ mod tests {
     fn comparisons_fit_into_80_and_120_columns() {
         for pair in slugs().windows(2) {
             let [before, after] = [&pair[0], &pair[1]].map(|slug| Scene::load(slug).replay());
-            let comparison = compare_judged(before, after).comparison;
+            let comparison = judge_and_compare(before, after).comparison;
             for width in [80, 120] {
                 let text = text::comparison(&comparison, TextStyle { width, colour: false });
                 let widest = text.lines().map(|line| line.chars().count()).max();

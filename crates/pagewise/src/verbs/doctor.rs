@@ -64,7 +64,7 @@ fn read_and_print(
     let accepted = read_accepted(global, args)?;
     let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
-    let interval = input::interval(&host, global)?;
+    let interval = input::read_interval(&host, global)?;
     if let Some(to) = to {
         to.write(&interval.end.kernel_log)?;
     }
@@ -123,8 +123,8 @@ impl Diagnosis {
     /// them; this process then gives up most of its rights first.
     fn make(host: &Recording, interval: &Interval, looks_inside: bool) -> Self {
         let looks_inside = looks_inside && pagewise_decide::contents_may_tell(interval);
-        let read = (host.end.is_live() && looks_inside && room::has_for_contents())
-            .then(|| scan::glance(&host.end, &interval.end));
+        let read = (host.end.is_live() && looks_inside && room::has_memory_for_contents())
+            .then(|| scan::scan_for_report(&host.end, &interval.end));
         let estimates = match &read {
             Some(Ok(estimates)) => estimates.as_slice(),
             Some(Err(_)) | None => &[],

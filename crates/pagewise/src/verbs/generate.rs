@@ -16,17 +16,17 @@ use pagewise_terminal::{Outcome, output};
 use crate::cli::{Cli, Noun, groups};
 
 /// Prints the completion script for a shell.
-pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
+pub(super) fn print_completions(shell: Shell) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
-    let mut command = without_hidden(&Cli::command());
+    let mut command = remove_hidden(&Cli::command());
     clap_complete::generate(shell, &mut command, "pagewise", &mut script);
     let script = String::from_utf8(script).context("the completion script")?;
-    output::write_out(scripts::with_names(shell, script, &command).as_bytes())?;
+    output::write_out(scripts::add_names(shell, script, &command).as_bytes())?;
     Ok(Outcome::Done)
 }
 
 /// The parser's table without the hidden verbs, which completion scripts would otherwise offer.
-fn without_hidden(command: &Command) -> Command {
+fn remove_hidden(command: &Command) -> Command {
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
     Command::new("pagewise")
         .version(env!("CARGO_PKG_VERSION"))
@@ -38,7 +38,7 @@ fn without_hidden(command: &Command) -> Command {
 const ADMINISTRATION: &[&str] = &["age", "apply", "merge", "pin", "tune", "undo", "verify"];
 
 /// Writes the man pages, `pagewise.1` and one page for each verb, over those of an earlier call.
-pub(super) fn man(folder: &Path) -> anyhow::Result<Outcome> {
+pub(super) fn write_man_pages(folder: &Path) -> anyhow::Result<Outcome> {
     output::folder(folder)?;
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
@@ -73,7 +73,7 @@ fn man_section(page: &str) -> &'static str {
 }
 
 /// Prints the JSON Schema of a document: its keys and their meaning.
-pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
+pub(super) fn print_schema(noun: Noun) -> anyhow::Result<Outcome> {
     let noun = match noun {
         Noun::Report => json::Noun::Report,
         Noun::Status => json::Noun::Status,

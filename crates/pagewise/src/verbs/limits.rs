@@ -76,7 +76,7 @@ fn interval(
     selected: Option<&Name>,
 ) -> anyhow::Result<(Interval, Option<WatchedMemory>)> {
     let Some((time, group)) = args.watch.zip(selected) else {
-        return Ok((input::interval_of(host, global, &scope())?, None));
+        return Ok((input::read_interval_of(host, global, &scope())?, None));
     };
     let host = match &host.start {
         Some(_) => host,
@@ -95,11 +95,11 @@ fn select_group(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<N
     if args.cgroup.is_none() && args.unit.is_none() && args.pid.is_none() {
         return Ok(None);
     }
-    let seen = look(&host.end);
+    let seen = read_groups(&host.end);
     let found = match (&args.cgroup, &args.unit, args.pid) {
-        (Some(path), ..) => by_path(&seen, path)?,
-        (_, Some(unit), _) => by_unit(&seen, unit)?,
-        (.., pid) => by_process(&seen, pid.unwrap_or_default())?,
+        (Some(path), ..) => find_by_path(&seen, path)?,
+        (_, Some(unit), _) => find_by_unit(&seen, unit)?,
+        (.., pid) => find_by_process(&seen, pid.unwrap_or_default())?,
     };
     if found.as_str() == "/" {
         let what = "the root of all cgroups has no limit but the memory of the machine";
@@ -109,20 +109,24 @@ fn select_group(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<N
 }
 
 /// Reads the cgroups, and the processes in them.
-pub(super) fn look(host: &HostRoot) -> Snapshot {
+pub(super) fn read_groups(host: &HostRoot) -> Snapshot {
     snapshot(host, &Scope { settings: false, ..scope() })
 }
 
 /// Finds a cgroup by the path that the user typed.
-pub(super) fn by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> {
+pub(super) fn find_by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> {
     let found = groups::find(seen, path).map(|group| group.path.clone());
-    found.ok_or_else(|| missing(format!("no memory cgroup {} on this host", Name::from(path))))
+    found
+        .ok_or_else(|| missing_error(format!("no memory cgroup {} on this host", Name::from(path))))
 }
 
 /// Finds the only cgroup of a systemd unit.
-pub(super) fn by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
+pub(super) fn find_by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
     match groups::of_unit(seen, unit).as_slice() {
-        [] => Err(missing(format!("no memory cgroup of a unit {} on this host", Name::from(unit)))),
+        [] => Err(missing_error(format!(
+            "no memory cgroup of a unit {} on this host",
+            Name::from(unit)
+        ))),
         [only] => Ok(only.path.clone()),
         several => {
             let paths: Vec<&str> = several.iter().map(|group| group.path.as_str()).collect();
@@ -133,15 +137,15 @@ pub(super) fn by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
     }
 }
 
-fn by_process(seen: &Snapshot, pid: u32) -> anyhow::Result<Name> {
+fn find_by_process(seen: &Snapshot, pid: u32) -> anyhow::Result<Name> {
     let Some(process) = seen.processes.list.iter().find(|process| process.pid == pid) else {
-        return Err(missing(format!("no process {pid} with memory of its own")));
+        return Err(missing_error(format!("no process {pid} with memory of its own")));
     };
     let group = process.cgroup.value().cloned();
-    group.ok_or_else(|| missing(format!("the memory cgroup of process {pid} is not known")))
+    group.ok_or_else(|| missing_error(format!("the memory cgroup of process {pid} is not known")))
 }
 
-fn missing(what: String) -> anyhow::Error {
+fn missing_error(what: String) -> anyhow::Error {
     Refusal::advised(what, "`pagewise limits` lists the memory cgroups of this host").into()
 }
 

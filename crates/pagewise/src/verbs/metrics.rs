@@ -63,7 +63,7 @@ impl WantedGroups {
 
     /// Refuses a path or unit if this host has no such cgroup now.
     pub(super) fn check(&self, seen: &Snapshot) -> anyhow::Result<()> {
-        let missing = self.0.iter().find(|typed| find(seen, typed).is_empty());
+        let missing = self.0.iter().find(|typed| find_groups(seen, typed).is_empty());
         let Some(typed) = missing else { return Ok(()) };
         let what = format!(
             "--group: no memory cgroup or unit {} on this host",
@@ -73,13 +73,14 @@ impl WantedGroups {
     }
 
     fn paths(&self, seen: &Snapshot) -> Vec<Name> {
-        let mut paths: Vec<Name> = self.0.iter().flat_map(|typed| find(seen, typed)).collect();
+        let mut paths: Vec<Name> =
+            self.0.iter().flat_map(|typed| find_groups(seen, typed)).collect();
         paths.truncate(MOST_GROUPS);
         paths
     }
 }
 
-fn find(seen: &Snapshot, typed: &str) -> Vec<Name> {
+fn find_groups(seen: &Snapshot, typed: &str) -> Vec<Name> {
     if let Some(group) = groups::find(seen, typed) {
         return vec![group.path.clone()];
     }
@@ -100,14 +101,16 @@ pub(super) struct Judged {
 impl Judged {
     /// Judges an interval of a host.
     pub(super) fn new(interval: &Interval, host: &HostRoot, wanted: &WantedGroups) -> Self {
-        let generations = generations_of(host);
+        let generations = read_generations(host);
         let log = &interval.end.kernel_log;
         Self {
             verdict: pagewise_decide::judge(interval),
             findings: super::findings(interval, &[]),
             groups: survey(interval, wanted, &generations),
-            oldest_generation_seconds: generations.value().and_then(|all| oldest(all)),
-            plans: host.is_live().then(|| plans(&interval.end)).flatten(),
+            oldest_generation_seconds: generations
+                .value()
+                .and_then(|all| oldest_generation_seconds(all)),
+            plans: host.is_live().then(|| count_plans(&interval.end)).flatten(),
             program_kills: log.program_messages.get().map(|_| log.user_kills.len() as u64),
         }
     }
@@ -126,13 +129,13 @@ impl Judged {
     }
 }
 
-fn generations_of(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
+fn read_generations(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
     if host.is_live() { generations(host) } else { Reading::not_read() }
 }
 
 /// The age in seconds of the oldest multi-gen LRU generation that has pages, over all cgroups and
 /// nodes.
-fn oldest(all: &[GroupGenerations]) -> Option<f64> {
+fn oldest_generation_seconds(all: &[GroupGenerations]) -> Option<f64> {
     let nodes = all.iter().flat_map(|group| &group.nodes);
     let held = nodes.flat_map(|node| &node.generations);
     let held = held.filter(|generation| generation.anon.get() + generation.file.get() > 0);
@@ -153,7 +156,7 @@ fn survey(
 }
 
 /// Numbers of applied plans and of drifted settings; `None` if a journal or a setting is uncertain.
-fn plans(end: &Snapshot) -> Option<Plans> {
+fn count_plans(end: &Snapshot) -> Option<Plans> {
     let state = state_folder();
     let doubtful = doubtful_journals(&state).ok()?;
     let verified = verify_plans(&state, VerifyTarget::All, &end.configuration).ok()?;

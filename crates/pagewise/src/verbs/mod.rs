@@ -78,13 +78,13 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Metrics(wanted) => metrics::run(global, wanted, started),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab(lab) => lab::run::<Cli>(global, lab, started),
-        Verb::Completions { shell } => generate::completions(*shell),
-        Verb::Man { folder } => generate::man(folder),
-        Verb::Schema { noun } => generate::schema(*noun),
+        Verb::Completions { shell } => generate::print_completions(*shell),
+        Verb::Man { folder } => generate::write_man_pages(folder),
+        Verb::Schema { noun } => generate::print_schema(*noun),
         Verb::Names { kind, typed } => names::run(*kind, typed.as_deref().unwrap_or_default()),
         Verb::ShowInPager => pager::show_in_pager().map(|()| Outcome::Done),
         Verb::SettleFile { unfinished, path } => {
-            keeper::settle_file(unfinished, path).map(|()| Outcome::Done)
+            keeper::name_or_remove_file(unfinished, path).map(|()| Outcome::Done)
         }
     }
 }

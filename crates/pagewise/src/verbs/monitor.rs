@@ -72,9 +72,9 @@ pub(super) fn run(
         started,
     };
     // checks that the cgroups of --group exist
-    monitor.wanted.check(&monitor.look()?)?;
+    monitor.wanted.check(&monitor.read_groups()?)?;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    monitor.go_on(args.every, &stop)?;
+    monitor.run_until_stopped(args.every, &stop)?;
     Ok(Outcome::Done)
 }
 
@@ -116,21 +116,21 @@ struct Monitor {
 }
 
 impl Monitor {
-    fn look(&self) -> anyhow::Result<Snapshot> {
+    fn read_groups(&self) -> anyhow::Result<Snapshot> {
         let scope = Scope { cgroups: true, ..Scope::glance() };
         Ok(pagewise_observe::snapshot(&self.host, &scope))
     }
 
-    fn go_on(&mut self, every: Duration, stop: &Stop) -> anyhow::Result<()> {
+    fn run_until_stopped(&mut self, every: Duration, stop: &Stop) -> anyhow::Result<()> {
         let mut due = Due::new(every);
         let mut next = Instant::now();
         while !stop.is_asked() {
             let now = Instant::now();
-            if let Some(extent) = due.find(now, Glance::take(&self.host)) {
+            if let Some(extent) = due.find_due(now, Glance::take(&self.host)) {
                 let is_short = self.read(extent)?;
-                due.took(now, extent);
+                due.note_reading(now, extent);
                 if is_short {
-                    due.found_short(now);
+                    due.note_shortage(now);
                 }
             }
             next = (next + TICK).max(Instant::now());
@@ -180,13 +180,13 @@ impl Monitor {
         self.page.set(openmetrics(&scrape));
         if let Some(path) = &self.textfile {
             let written = output::replace_file(path, classic(&scrape).as_bytes());
-            tell_once(&mut self.told.textfile, "the textfile", written);
+            report_change(&mut self.told.textfile, "the textfile", written);
         }
         // without an earlier reading there are no rates, so findings about rates would seem to have
         // ended
         if let Some(journal) = self.journal.as_mut().filter(|_| interval.start.is_some()) {
-            let written = journal.tell(&interval, &judged.findings).map(drop);
-            tell_once(&mut self.told.journal, "the journal", written);
+            let written = journal.write_entries(&interval, &judged.findings).map(drop);
+            report_change(&mut self.told.journal, "the journal", written);
         }
         let is_short = judged.verdict.level >= Level::Short && is_short_without_log(&mut interval);
         self.before = Some(Box::new(interval.end));
@@ -205,7 +205,11 @@ impl Monitor {
                 }
             }
         }
-        tell_once(&mut self.told.record, "the record", added.map(drop).map_err(anyhow::Error::new));
+        report_change(
+            &mut self.told.record,
+            "the record",
+            added.map(drop).map_err(anyhow::Error::new),
+        );
     }
 }
 
@@ -247,7 +251,7 @@ fn set_alarm() -> Option<StallAlarm> {
 }
 
 /// Prints an error when it first occurs, and prints when the file is written again.
-fn tell_once(told: &mut Option<String>, what: &str, result: anyhow::Result<()>) {
+fn report_change(told: &mut Option<String>, what: &str, result: anyhow::Result<()>) {
     match result {
         Ok(()) => {
             if told.take().is_some() {
@@ -292,7 +296,7 @@ fn open_journal(args: &cli::Monitor) -> anyhow::Result<Option<FindingsJournal>> 
             record.parent().map_or_else(|| record.clone(), Path::to_owned)
         }
     };
-    let journal = FindingsJournal::of_monitor(&folder.join("journal"))?;
+    let journal = FindingsJournal::open_for_monitor(&folder.join("journal"))?;
     std::mem::forget(lock_as_monitor());
     Ok(Some(journal))
 }

@@ -28,9 +28,9 @@ pub(super) fn run(kind: NameKind, typed: &str) -> anyhow::Result<Outcome> {
                 .iter()
                 .for_each(|(pid, name)| add(&mut names, &pid.to_string(), name.as_str()));
         }
-        NameKind::Knob => knobs(&mut names, typed)?,
+        NameKind::Knob => add_knobs(&mut names, typed)?,
         NameKind::Experiment => {
-            for (name, about) in super::lab::experiments() {
+            for (name, about) in super::lab::list_experiments() {
                 add(&mut names, Name::from(name.as_str()).as_str(), &about);
             }
         }
@@ -43,7 +43,7 @@ fn add(names: &mut String, name: &str, about: &str) {
     _ = writeln!(names, "{name}\t{}", Name::from(about));
 }
 
-fn knobs(names: &mut String, typed: &str) -> anyhow::Result<()> {
+fn add_knobs(names: &mut String, typed: &str) -> anyhow::Result<()> {
     let host = HostRoot::live().context("/")?;
     let readings = pagewise_observe::knobs(&host);
     let knobs = settable(&readings);

@@ -50,13 +50,13 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
         text::pin(&first, screen::text_style(global))
     };
     output::answer(global, &shown)?;
-    let last = hold(&mut pin, first, args, &stop)?;
-    tell_end(global, &last, &stop);
+    let last = keep_pinned(&mut pin, first, args, &stop)?;
+    print_end(global, &last, &stop);
     Ok(if stop.is_asked() { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
 }
 
 /// Keeps the code pinned until all processes have ended, the time is over, or Ctrl-C.
-fn hold(
+fn keep_pinned(
     pin: &mut CodePin,
     mut held: PinnedCode,
     args: &cli::Pin,
@@ -78,7 +78,7 @@ fn hold(
     Ok(held)
 }
 
-fn tell_end(global: &Global, last: &PinnedCode, stop: &Stop) {
+fn print_end(global: &Global, last: &PinnedCode, stop: &Stop) {
     if global.quiet {
         return;
     }

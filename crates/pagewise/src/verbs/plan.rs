@@ -92,7 +92,7 @@ pub(super) struct MadePlan {
 pub(super) fn make(global: &Global, choice: &cli::PlanChoice) -> anyhow::Result<MadePlan> {
     let measured = read_all(&choice.from)?;
     let host = input::open(global)?;
-    let interval = input::interval(&host, global)?;
+    let interval = input::read_interval(&host, global)?;
     measured.iter().try_for_each(|document| refuse_other_machine(document, &interval.end))?;
     let measured = measured.into_iter().fold(Measured::default(), Measured::and);
     let installation = pagewise_observe::installation(&host.end);

@@ -22,7 +22,7 @@ const PAGE: Page = Page { noun: Noun::Report, json: json::report };
 
 pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow::Result<Outcome> {
     let mut view = view(args);
-    refuse_one_look(global, &view)?;
+    refuse_single_reading(global, &view)?;
     // create the file before this process gives up the right to create files
     let page = NewPage::start(args.html.as_deref())?;
     let is_text = !global.json && args.html.is_none();
@@ -35,8 +35,8 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
     let smaps_enough = if all { usize::MAX } else { sizes_needed(&view) };
     let everything = Scope::everything(global.smaps_budget);
     let scope = Scope { process_rates: rates, smaps_enough, ..everything };
-    let interval = input::interval_of(&host, global, &scope)?;
-    let (estimates, no_contents) = match contents(global, args, &view, &host, &interval) {
+    let interval = input::read_interval_of(&host, global, &scope)?;
+    let (estimates, no_contents) = match estimate_contents(global, args, &view, &host, &interval) {
         Ok(estimates) => (estimates, None),
         Err(missing) => (Vec::new(), Some(missing)),
     };
@@ -83,7 +83,7 @@ struct NoContents {
 }
 
 /// Estimates what compressing the memory of the largest processes would gain, for the report.
-fn contents(
+fn estimate_contents(
     global: &Global,
     args: &Report,
     view: &View,
@@ -100,10 +100,10 @@ fn contents(
     if !host.end.is_live() {
         return not_tried("a recording holds no page contents, by design");
     }
-    if !room::has_for_contents() {
+    if !room::has_memory_for_contents() {
         return not_tried("no page was read, because there was no memory for it");
     }
-    scan::glance(&host.end, &interval.end)
+    scan::scan_for_report(&host.end, &interval.end)
         .map_err(|why| NoContents { why: format!("{why:#}"), was_tried: true })
 }
 
@@ -135,7 +135,7 @@ fn sizes_needed(view: &View) -> usize {
 }
 
 /// Refuses `--interval 0` if the table is sorted by a value that is the difference of two readings.
-fn refuse_one_look(global: &Global, view: &View) -> anyhow::Result<()> {
+fn refuse_single_reading(global: &Global, view: &View) -> anyhow::Result<()> {
     let sorted = match view.sort() {
         Sort::Growth => "growth",
         Sort::Refaults => "refaults",

@@ -56,7 +56,7 @@ pub(super) fn run_top(global: &Global, args: &Top) -> anyhow::Result<Outcome> {
 fn read(global: &Global) -> anyhow::Result<Interval> {
     let everything = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
     if global.root.is_some() {
-        return input::interval_of(&input::open(global)?, global, &everything);
+        return input::read_interval_of(&input::open(global)?, global, &everything);
     }
     Confinement::for_facts().enter();
     let host = input::open(global)?.without_start();
@@ -65,5 +65,5 @@ fn read(global: &Global) -> anyhow::Result<Interval> {
     if pagewise_decide::judge(&glance).level <= Level::Calm {
         return Ok(glance);
     }
-    look(&room::affordable(&host.end, &Scope { settings: false, ..everything })?)
+    look(&room::choose_affordable_scope(&host.end, &Scope { settings: false, ..everything })?)
 }

@@ -211,10 +211,10 @@ struct Tuner<'a> {
 
 impl Tuner<'_> {
     fn run_verb_as_json(&self, words: &[&str]) -> anyhow::Result<Value> {
-        own::document(self.global, words, &self.stop)
+        own::run_for_document(self.global, words, &self.stop)
     }
 
-    fn say(&self, what: &str) {
+    fn print(&self, what: &str) {
         if !self.global.quiet {
             output::message(what);
         }
@@ -228,7 +228,7 @@ impl Tuner<'_> {
         let bench = ["bench", "--host", "--measure", "--quick"];
         let verbs: &[&[&str]] = if self.args.no_bench { &[&scan] } else { &[&scan, &bench] };
         for words in verbs {
-            self.say(&format!("measuring: pagewise {}", words.join(" ")));
+            self.print(&format!("measuring: pagewise {}", words.join(" ")));
             match self.run_verb_as_json(words) {
                 Ok(document) => measured.push(document),
                 Err(error) if self.stop.is_asked() => return Err(error),
@@ -267,7 +267,7 @@ impl Tuner<'_> {
         named: Option<&Named>,
     ) -> anyhow::Result<Option<Tried>> {
         let seconds = self.args.watch.as_secs();
-        self.say(&format!("watching the machine for {seconds} s before the changes"));
+        self.print(&format!("watching the machine for {seconds} s before the changes"));
         watch::Machine::pass(live, REST.min(self.args.watch))?;
         let slices = watch::watch_before(live, self.times())?;
         let before = Before { state: State::read()?, slices };
@@ -299,7 +299,11 @@ impl Tuner<'_> {
         if tried.as_ref().is_ok_and(|tried| tried.against.is_empty()) {
             // without systemd there is no timer, so nothing to confirm
             if has_systemd {
-                own::document(self.global, &["apply", "--confirm", &journal], &Stop::never())?;
+                own::run_for_document(
+                    self.global,
+                    &["apply", "--confirm", &journal],
+                    &Stop::never(),
+                )?;
             }
         } else {
             self.undo(&journal, id)?;
@@ -317,7 +321,8 @@ impl Tuner<'_> {
     ) -> anyhow::Result<Option<String>> {
         let passed = Passed::new(plan)?;
         let Times { watch, settle } = self.times();
-        let (path, seconds) = (passed.path(), (settle + live.longest(watch) + SPARE).as_secs());
+        let (path, seconds) =
+            (passed.path(), (settle + live.longest_period(watch) + SPARE).as_secs());
         let trial = format!("{seconds}s");
         // `apply` must not undo the plan because all tasks wait right after a change: tune watches
         // for longer
@@ -330,7 +335,7 @@ impl Tuner<'_> {
             output::message(what);
         }
         // apply handles Ctrl-C itself, and tune needs the journal's ID to undo the plan
-        let applied = own::document(self.global, &words, &Stop::never())?;
+        let applied = own::run_for_document(self.global, &words, &Stop::never())?;
         Ok(applied["applied"]["journal"].as_str().map(str::to_owned))
     }
 
@@ -344,7 +349,7 @@ impl Tuner<'_> {
     ) -> anyhow::Result<Tried> {
         let times = self.times();
         let (settle, watch) = (times.settle.as_secs(), times.watch.as_secs());
-        self.say(&format!(
+        self.print(&format!(
             "letting programs settle for {settle} s, then watching the machine for {watch} s"
         ));
         let mut brake = Brake::new(live, &before.slices);
@@ -367,9 +372,9 @@ impl Tuner<'_> {
     }
 
     fn undo(&self, journal: &str, id: &str) -> anyhow::Result<()> {
-        self.say(&format!("undoing the plan of journal {journal}"));
+        self.print(&format!("undoing the plan of journal {journal}"));
         // `Stop::never`, because the signal that ended the trial asked for exactly this undo
-        let undone = own::document(self.global, &["undo", journal], &Stop::never());
+        let undone = own::run_for_document(self.global, &["undo", journal], &Stop::never());
         undone.map(|_| ()).with_context(|| describe_left(id))
     }
 }

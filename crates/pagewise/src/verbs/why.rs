@@ -48,9 +48,9 @@ pub(super) fn run(global: &Global, args: &cli::Why, started: CostMeter) -> anyho
         }
         (None, None) => Wanted::Worst { since: last - DAY },
     };
-    let center = find(&summaries, wanted, last)?;
+    let center = find_time(&summaries, wanted, last)?;
     shown.step("judging the readings around that time");
-    let (incident, end) = judge(&store, center)?;
+    let (incident, end) = judge_around(&store, center)?;
     shown.end();
     if args.record.is_none() && !store.is_recording() && !global.quiet && !global.json {
         output::message(format_args!("read the record in {}", store.path()));
@@ -74,7 +74,7 @@ enum Wanted {
 }
 
 /// Finds the time that is to be explained.
-fn find(summaries: &[ReadingSummary], wanted: Wanted, last: f64) -> anyhow::Result<f64> {
+fn find_time(summaries: &[ReadingSummary], wanted: Wanted, last: f64) -> anyhow::Result<f64> {
     let since = match wanted {
         Wanted::Time(time) => {
             let is_near = |it: &ReadingSummary| {
@@ -89,7 +89,7 @@ fn find(summaries: &[ReadingSummary], wanted: Wanted, last: f64) -> anyhow::Resu
         Wanted::LastKill => f64::NEG_INFINITY,
     };
     let mut course = Course::default();
-    summaries.iter().filter(|it| it.unix_seconds >= since).for_each(|it| course.pass(it));
+    summaries.iter().filter(|it| it.unix_seconds >= since).for_each(|it| course.add_summary(it));
     match (wanted, course.last_kill, course.worst) {
         (Wanted::LastKill, None, _) => {
             let what = "no reading in the record shows a kill";
@@ -115,7 +115,7 @@ struct Course {
 }
 
 impl Course {
-    fn pass(&mut self, now: &ReadingSummary) {
+    fn add_summary(&mut self, now: &ReadingSummary) {
         let Some(before) = self.before.replace(*now) else { return };
         if now.kills.zip(before.kills).is_some_and(|(now, then)| now > then) {
             self.last_kill = Some(now.unix_seconds);
@@ -131,12 +131,12 @@ impl Course {
 }
 
 /// Judges the readings around a time; returns what happened, and the last of these readings.
-fn judge(store: &Store, center: f64) -> anyhow::Result<(Incident, Snapshot)> {
+fn judge_around(store: &Store, center: f64) -> anyhow::Result<(Incident, Snapshot)> {
     let (from, to) = (center - BEFORE, center + AFTER);
     let mut moments: Vec<Moment> = Vec::new();
     let mut before: Option<Box<Snapshot>> = None;
     let scope = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
-    store.each(from, to, &mut |replay| {
+    store.for_each_replay(from, to, &mut |replay| {
         loop {
             let at = replay.times()[replay.at()].unix_seconds;
             if (from..=to).contains(&at) {

@@ -38,14 +38,14 @@ pub(crate) struct Age {
     #[arg(long, value_name = "NUMBER", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=20))]
     pub(crate) times: u32,
     /// Time between two agings, over which refaults are counted; at least 2 seconds
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time_between)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time_between)]
     pub(crate) every: Duration,
     /// Age nothing; print which agings were recorded on this machine, with their effect
     #[arg(long, conflicts_with_all = ["group", "times", "every"])]
     pub(crate) history: bool,
 }
 
-fn time_between(text: &str) -> Result<Duration, String> {
+fn parse_time_between(text: &str) -> Result<Duration, String> {
     let most = Duration::from_secs(600);
     let time = parse_duration_from(text, SHORTEST).map_err(|error| error.to_string())?;
     if time > most {

@@ -60,7 +60,7 @@ fn input(measured: &BenchResults, drawn: &Drawn) -> BenchInput {
 /// of the signed-rank test always contains zero.
 const ROUNDS_TO_TELL: usize = 6;
 
-fn short_of_rounds(block: &Bench) -> String {
+fn describe_missing_rounds(block: &Bench) -> String {
     let done = block.cells.iter().map(|cell| cell.rounds.len()).max().unwrap_or(0);
     let all = done + usize::try_from(block.rounds_left_out).unwrap_or(usize::MAX);
     let cannot = if done < ROUNDS_TO_TELL {
@@ -81,7 +81,7 @@ fn notes(measured: &BenchResults) -> Vec<String> {
         notes.push(format!("memory is short: the devices hold the first {span} of the pages"));
     }
     if measured.block.rounds_left_out > 0 {
-        notes.push(short_of_rounds(&measured.block));
+        notes.push(describe_missing_rounds(&measured.block));
     }
     if measured.layer == BenchLayer::Codecs {
         let why = "libraries, not zram: compare the algorithms with each other, not with a device";

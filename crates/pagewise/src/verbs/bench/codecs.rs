@@ -74,7 +74,7 @@ fn measure_codec(
     let store = Packed::new(algorithm, rustix::param::page_size(), slots);
     let store = store.ok_or(NoLibrary::None(algorithm.name()))?;
     store.write_at(0, pages.bytes())?;
-    let filled = store.fill_state(kernel::own(setting.snapshot));
+    let filled = store.fill_state(kernel::own_kernel(setting.snapshot));
     Ok((store, filled))
 }
 

@@ -56,7 +56,7 @@ fn measure_with(
         setting.args.algorithm.clone()
     };
     let spec = BlockSpec {
-        disk: setting.args.disk.clone().map(disk),
+        disk: setting.args.disk.clone().map(choose_disk),
         blocks: times.blocks(),
         seed: setting.args.seed,
         ..BlockSpec::new(candidates, times.block, times.block_rounds)
@@ -79,7 +79,7 @@ fn measure_with(
 
 /// What is measured as the disk at this path: a folder is written to; a device or a file is only
 /// read.
-fn disk(path: std::path::PathBuf) -> Disk {
+fn choose_disk(path: std::path::PathBuf) -> Disk {
     if path.is_dir() { Disk::Write(path) } else { Disk::Read(path) }
 }
 
@@ -108,7 +108,7 @@ fn offered_algorithms(
     let candidate = |name: &pagewise_model::Name| Compressor::new(name.as_str());
     let mut all: Vec<Compressor> = names.available.iter().map(candidate).collect();
     if setting.args.full && has_levels {
-        all.extend(levels(&all));
+        all.extend(add_levels(&all));
     }
     Ok(all)
 }
@@ -120,7 +120,7 @@ fn has_levels(number: u32) -> bool {
 
 /// The compression levels that users most often ask about, of the algorithms that this kernel
 /// offers.
-fn levels(offered: &[Compressor]) -> Vec<Compressor> {
+fn add_levels(offered: &[Compressor]) -> Vec<Compressor> {
     const LEVELS: [(&str, i32); 4] = [("zstd", 1), ("zstd", 9), ("lz4hc", 4), ("deflate", 1)];
     let offers = |name: &str| offered.iter().any(|one| one.algorithm.as_str() == name);
     let there = LEVELS.into_iter().filter(|(name, _)| offers(name));

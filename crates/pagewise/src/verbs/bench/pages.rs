@@ -98,16 +98,16 @@ fn sample_pages(
     };
     sampler.run(&mut [visit]);
     let sample = sampler.finish();
-    drawn.name = name(&sample);
+    drawn.name = name_of_sample(&sample);
     drawn
         .notes
         .extend(sample.partial.map(|why| format!("the sample is smaller than asked for: {why}")));
-    drawn.notes.extend(cut_file(args));
+    drawn.notes.extend(describe_incomplete_page(args));
     Ok(drawn)
 }
 
 /// The name of the sample: that of its only part, or the number of parts.
-fn name(sample: &Sample) -> String {
+fn name_of_sample(sample: &Sample) -> String {
     match sample.parts.as_slice() {
         [one] => match one.pid {
             Some(pid) => format!("{} (pid {pid})", one.name),
@@ -118,7 +118,7 @@ fn name(sample: &Sample) -> String {
 }
 
 /// A note if the file with the pages ends within a page.
-fn cut_file(args: &Bench) -> Option<String> {
+fn describe_incomplete_page(args: &Bench) -> Option<String> {
     let path = args.source.file.as_ref()?;
     let page = rustix::param::page_size() as u64;
     let over = rustix::fs::stat(path).ok().map(|stat| stat.st_size.unsigned_abs() % page)?;

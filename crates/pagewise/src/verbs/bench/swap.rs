@@ -31,25 +31,25 @@ pub(super) fn measure(
     let times = Times::estimate(setting.args);
     let zswap = zswap_folder(setting, lender, measured);
     let is_on_disk = zswap.as_ref().is_some_and(Option::is_some) && setting.args.mix.is_none();
-    let file = if !other_swap(setting) && !is_on_disk {
+    let file = if !has_other_swap(setting) && !is_on_disk {
         write_pages(drawn, times.swap_pages)?
     } else {
         let where_to = if is_on_disk { ZSWAP_FILE } else { OTHER_SWAP };
         measured.notes.push(format!("{STANDS_IN} {where_to}"));
         write_stand_in(&StandIn::new(ratio(measured), setting.args.seed), times.swap_pages)?
     };
-    let devices = devices(measured);
+    let devices = measured_devices(measured);
     let Some(best) = best_device(measured, &devices) else { return Ok(()) };
     let every_kind = if setting.args.full { devices.clone() } else { vec![best] };
     for spec in [
-        every_algorithm(setting, devices, ratio(measured), times),
+        spec_for_every_algorithm(setting, devices, ratio(measured), times),
         spec_for_all_kinds_of_memory(setting, every_kind, times),
     ] {
         let mut spec = match &zswap {
             Some(folder) => spec.with_zswap(folder.clone()),
             None => spec,
         };
-        spec.stores.retain(|store| is_tried(measured, store));
+        spec.stores.retain(|store| can_be_measured(measured, store));
         if spec.stores.iter().all(|store| store.kind == StoreKind::Zram) {
             spec.stores.extend(first_zswap(measured));
         }
@@ -93,7 +93,7 @@ fn zswap_folder(
 
 /// Whether to measure this store in the second part: if zswap refused a store in the first part, it
 /// would refuse it again.
-fn is_tried(measured: &BenchResults, store: &SwapStore) -> bool {
+fn can_be_measured(measured: &BenchResults, store: &SwapStore) -> bool {
     let mut rows = measured.swap.iter().flat_map(|rounds| &rounds.rows);
     let is_first = measured.swap.is_empty();
     is_first || store.kind == StoreKind::Zram || rows.any(|row| row.store == *store)
@@ -106,7 +106,7 @@ fn first_zswap(measured: &BenchResults) -> Option<SwapStore> {
 }
 
 fn add_rounds(measured: &mut BenchResults, rounds: faults::FaultResults, time: Duration) {
-    measured.not_measured.extend(rounds.troubles.iter().map(missing));
+    measured.not_measured.extend(rounds.troubles.iter().map(describe_unmeasured));
     if rounds.ended == FaultsEnd::OutOfTime {
         let seconds = time.as_secs();
         measured
@@ -117,7 +117,7 @@ fn add_rounds(measured: &mut BenchResults, rounds: faults::FaultResults, time: D
     measured.swap.push(rounds);
 }
 
-fn missing(trouble: &Unmeasured) -> Refusal {
+fn describe_unmeasured(trouble: &Unmeasured) -> Refusal {
     let times =
         if trouble.times > 1 { format!(" ({} times)", trouble.times) } else { String::new() };
     Refusal::new(format!("swap with {}", trouble.what), format!("{}{times}", trouble.why))
@@ -131,7 +131,7 @@ const OTHER_SWAP: &str = "other swap, which is in use and may be on a disk";
 const ZSWAP_FILE: &str = "the swap file behind zswap";
 
 /// Whether the host has other swap, to which the kernel could swap the named pages out.
-fn other_swap(setting: &Setting<'_>) -> bool {
+fn has_other_swap(setting: &Setting<'_>) -> bool {
     let named = setting.args.mix.is_none();
     named && !setting.snapshot.tiers.is_empty()
 }
@@ -159,7 +159,7 @@ fn write_pages(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
 }
 
 /// The algorithms that were measured on a device at the block layer.
-fn devices(measured: &BenchResults) -> Vec<Compressor> {
+fn measured_devices(measured: &BenchResults) -> Vec<Compressor> {
     let device = |entrant: &Entrant| match entrant {
         Entrant::Algorithm { candidate, .. } => Some(candidate.clone()),
         Entrant::Reference { .. } => None,
@@ -183,7 +183,7 @@ fn best_device(measured: &BenchResults, devices: &[Compressor]) -> Option<Compre
     devices.iter().find(is_best).or(devices.first()).cloned()
 }
 
-fn every_algorithm(
+fn spec_for_every_algorithm(
     setting: &Setting<'_>,
     devices: Vec<Compressor>,
     ratio: Option<f64>,

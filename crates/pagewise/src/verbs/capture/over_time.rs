@@ -33,7 +33,7 @@ pub(super) fn run(
     every: Duration,
     length: Duration,
 ) -> anyhow::Result<Outcome> {
-    let wanted = readings(global, every, length)?;
+    let wanted = count_readings(global, every, length)?;
     let stop = Stop::listen()?;
     let (timeline, mut capture) = Timeline::begin(&read()?);
     let path = super::path(args, &capture);
@@ -43,7 +43,7 @@ pub(super) fn run(
     capture.files.clear();
     let progress = Measuring::start(global, "recording");
     let readings = Readings { every, wanted, stop: &stop };
-    let ended = readings.take(timeline, &mut file, &progress)?;
+    let ended = readings.take_readings(timeline, &mut file, &progress)?;
     let done = file.finish(&ended)?;
     drop(progress);
     output::answer(global, &done.describe(global, &capture, files))?;
@@ -51,7 +51,7 @@ pub(super) fn run(
 }
 
 /// The number of readings after the first one.
-fn readings(global: &Global, every: Duration, length: Duration) -> anyhow::Result<u32> {
+fn count_readings(global: &Global, every: Duration, length: Duration) -> anyhow::Result<u32> {
     let [shown_every, shown_length] =
         [every, length].map(|time| duration::rough(time.as_secs_f64()));
     if global.root.is_some() {
@@ -116,7 +116,7 @@ struct Readings<'a> {
 }
 
 impl Readings<'_> {
-    fn take(
+    fn take_readings(
         &self,
         mut timeline: Timeline,
         file: &mut GrowingFile,
@@ -271,7 +271,7 @@ impl Written {
              \x20           that is not kept; programs, cgroups, users and files of your own are numbered\n",
             capture.manifest.name, capture.manifest.kernel,
         );
-        text.push_str(&super::left_out(capture));
+        text.push_str(&super::describe_left_out(capture));
         text.push_str(&format!(
             "  look      pagewise report --root {path}; pagewise compare {path}\n"
         ));
@@ -307,7 +307,7 @@ mod tests {
     fn readings_of(every: u64, length: u64) -> Result<u32, String> {
         let cli = cli::Cli::try_parse_from(["pagewise", "status"]).unwrap();
         let [every, length] = [every, length].map(Duration::from_secs);
-        readings(&cli.global, every, length).map_err(|error| error.to_string())
+        count_readings(&cli.global, every, length).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) struct Doctor {
     pub(crate) since: Option<Duration>,
     /// Ignore the findings of the rule with this ID: do not show them and do not let them affect the exit
     /// status; may be given several times
-    #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true)]
+    #[arg(long, value_name = "ID", value_parser = crate::chosen::rule_parser(), hide_possible_values = true)]
     pub(crate) ignore: Vec<String>,
     /// Read this configuration file instead of /etc/pagewise/doctor.toml; the file lists the rules to ignore and the
     /// lowest severity to show
@@ -61,7 +61,7 @@ pub(crate) struct Doctor {
     pub(crate) list: bool,
     /// Explain one rule: what the rule detects, which files it reads, its threshold, and what to do about its
     /// findings
-    #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true,
+    #[arg(long, value_name = "ID", value_parser = crate::chosen::rule_parser(), hide_possible_values = true,
         conflicts_with_all = ["ignore", "min_severity", "config"])]
     pub(crate) explain: Option<String>,
 }

@@ -34,8 +34,8 @@ const MONITOR_LOCK: &str = "journal.lock";
 const HELD: Duration = Duration::from_secs(300);
 
 pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome> {
-    refuse_others(global)?;
-    if monitor_writes() {
+    refuse_other_options(global)?;
+    if is_monitor_writing() {
         if global.verbose {
             output::message("pagewise monitor writes the entries; nothing was read or written");
         }
@@ -43,9 +43,10 @@ pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome
     }
     let mut journal = FindingsJournal::open(&folder(), read_accepted(global, args)?)?;
     let host = input::open(global)?;
-    let interval = input::interval(&host, global)?;
+    let interval = input::read_interval(&host, global)?;
     check_readings(&interval.end)?;
-    let written = journal.tell(&interval, &Diagnosis::make(&host, &interval, false).all)?;
+    let written =
+        journal.write_entries(&interval, &Diagnosis::make(&host, &interval, false).all)?;
     if global.verbose {
         let open = journal.known.findings.len();
         output::message(format_args!(
@@ -72,7 +73,7 @@ pub(in crate::verbs) struct FindingsJournal {
 struct Held(HashMap<(String, Option<String>), Instant>);
 
 impl Held {
-    fn see(&mut self, known: &KnownFindings, now: Instant) {
+    fn note_present(&mut self, known: &KnownFindings, now: Instant) {
         let key = |it: &KnownFinding| (it.id.clone(), it.about.clone());
         self.0.extend(known.findings.iter().map(|finding| (key(finding), now)));
         self.0.retain(|_, seen| now.saturating_duration_since(*seen) < HELD);
@@ -98,16 +99,16 @@ impl FindingsJournal {
 
     /// Like [`Self::open`], for a process that compares findings every few seconds: it never waits
     /// for journald, and a finding ends only after it was absent for [`HELD`].
-    pub(in crate::verbs) fn of_monitor(folder: &Path) -> anyhow::Result<Self> {
+    pub(in crate::verbs) fn open_for_monitor(folder: &Path) -> anyhow::Result<Self> {
         let open = Self::open(folder, accepted::read(None)?)?;
         let mut held = Held::default();
-        held.see(&open.known, Instant::now());
+        held.note_present(&open.known, Instant::now());
         Ok(Self { socket: open.socket.without_waiting()?, held: Some(held), ..open })
     }
 
     /// Writes entries for the findings that begin, worsen or end; returns their number. If one
     /// entry cannot be written, the next call writes all of them again.
-    pub(in crate::verbs) fn tell(
+    pub(in crate::verbs) fn write_entries(
         &mut self,
         interval: &Interval,
         all: &[Finding],
@@ -122,7 +123,7 @@ impl FindingsJournal {
         };
         let mut followed = follow(&self.known, &found);
         if let Some(held) = &mut self.held {
-            held.see(&followed.known, Instant::now());
+            held.note_present(&followed.known, Instant::now());
             followed.hold_ends(&|finding| held.has(finding));
         }
         for changed in &followed.changes {
@@ -137,7 +138,7 @@ impl FindingsJournal {
 }
 
 /// Whether `pagewise monitor --journal` runs as a service, which then writes the entries.
-fn monitor_writes() -> bool {
+fn is_monitor_writing() -> bool {
     FollowLock::is_held(&Path::new(MONITOR_FOLDER).join(MONITOR_LOCK))
 }
 
@@ -150,7 +151,7 @@ pub(in crate::verbs) fn lock_as_monitor() -> Option<FollowLock> {
 }
 
 /// Refuses options that contradict `--journal`, which is about this machine and prints nothing.
-fn refuse_others(global: &Global) -> anyhow::Result<()> {
+fn refuse_other_options(global: &Global) -> anyhow::Result<()> {
     if global.root.is_some() {
         let what = "doctor --journal: the journal is of this machine, and --root names another";
         anyhow::bail!(Refusal::advised(what, "print the findings: pagewise doctor --root …"));

@@ -28,7 +28,7 @@ fn examine(global: &Global, args: &cli::Doctor) -> anyhow::Result<(String, Servi
     }
     let accepted = read_accepted(global, args)?;
     let host = input::open(global)?;
-    let interval = input::interval(&host, global)?;
+    let interval = input::read_interval(&host, global)?;
     check_readings(&interval.end)?;
     let Diagnosis { all, verdict, unknown: _ } = Diagnosis::make(&host, &interval, true);
     let chosen = ShownFindings::select(all, &accepted);

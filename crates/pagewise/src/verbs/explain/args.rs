@@ -14,6 +14,6 @@ pub(super) const EXPLAIN: &str = "Explain a subject of memory management with th
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// What to explain; without it, the subjects are listed
-    #[arg(value_name = "SUBJECT", value_parser = crate::chosen::subject(), hide_possible_values = true)]
+    #[arg(value_name = "SUBJECT", value_parser = crate::chosen::subject_parser(), hide_possible_values = true)]
     pub(crate) subject: Option<String>,
 }

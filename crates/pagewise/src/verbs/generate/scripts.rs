@@ -12,18 +12,18 @@ use clap_complete::Shell;
 
 /// The completion script, generated from `command`, with the names added; scripts of other shells
 /// are returned unchanged.
-pub(super) fn with_names(shell: Shell, script: String, command: &Command) -> String {
+pub(super) fn add_names(shell: Shell, script: String, command: &Command) -> String {
     match shell {
-        Shell::Bash => bash(&script),
-        Shell::Zsh => zsh(&script),
-        Shell::Fish => fish(&script, command),
+        Shell::Bash => add_names_to_bash(&script),
+        Shell::Zsh => add_names_to_zsh(&script),
+        Shell::Fish => add_names_to_fish(&script, command),
         _ => script,
     }
 }
 
 /// The script of completions for bash: wraps the generated function, so that names are completed
 /// here and everything else by the generated function.
-fn bash(script: &str) -> String {
+fn add_names_to_bash(script: &str) -> String {
     let script = script.replace("complete -F _pagewise ", "complete -F _pagewise_named ");
     format!("{BASH}\n{script}")
 }
@@ -70,7 +70,7 @@ _pagewise_named() {
 
 /// Adds names to the script for zsh, in which a value is completed by the function that follows its
 /// name.
-fn zsh(script: &str) -> String {
+fn add_names_to_zsh(script: &str) -> String {
     let script = script
         .replace(":PID:_default", ":PID:_pagewise_pids")
         .replace(":KNOB=VALUE|swap=AREAS:_default", ":KNOB=VALUE|swap=AREAS:_pagewise_knobs");
@@ -105,7 +105,7 @@ _pagewise_experiments() {
 /// In fish, each option has one line, which ends with `-r` if files are offered for its value.
 /// Positional arguments, such as the subject of `explain`, are missing from the generated script
 /// and are added.
-fn fish(script: &str, command: &Command) -> String {
+fn add_names_to_fish(script: &str, command: &Command) -> String {
     let mut with_names = String::with_capacity(script.len() + 2048);
     for line in script.lines() {
         with_names.push_str(line);
@@ -115,7 +115,7 @@ fn fish(script: &str, command: &Command) -> String {
         }
         with_names.push('\n');
     }
-    command.get_subcommands().for_each(|verb| fish_words(&mut with_names, verb));
+    command.get_subcommands().for_each(|verb| add_words_to_fish(&mut with_names, verb));
     for verb in ["run", "show"] {
         let is_there =
             format!("__fish_pagewise_using_subcommand lab; and __fish_seen_subcommand_from {verb}");
@@ -126,7 +126,7 @@ fn fish(script: &str, command: &Command) -> String {
 }
 
 /// Adds the positional arguments of a verb that have a fixed set of values.
-fn fish_words(script: &mut String, verb: &Command) {
+fn add_words_to_fish(script: &mut String, verb: &Command) {
     let values = verb.get_positionals().flat_map(clap::Arg::get_possible_values);
     let words: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
     if !words.is_empty() {

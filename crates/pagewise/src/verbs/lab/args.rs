@@ -172,7 +172,7 @@ pub(crate) struct Picked {
     pub(crate) runner: Option<Runner>,
     /// Kernel of the guests for the experiment, such as trixie or trixie/generic; may be given several times
     /// [default: as in the file of the experiment]
-    #[arg(long, value_name = "KERNEL", value_parser = suggested::kernel::<String>(),
+    #[arg(long, value_name = "KERNEL", value_parser = suggested::kernel_parser::<String>(),
         hide_possible_values = true)]
     pub(crate) kernel: Vec<String>,
     /// Memory size of the guests for the experiment, such as 320M; may be given several times [default: as in
@@ -280,7 +280,7 @@ pub(crate) struct Guest {
     /// The kernel of the guest: a Debian suite (bookworm, trixie, sid) for its cloud kernel, SUITE/generic for
     /// its generic kernel, a kernel version, the word host for the kernel of this machine, or the path of a
     /// kernel image
-    #[arg(long, default_value = "trixie", value_parser = suggested::kernel::<KernelRequest>(),
+    #[arg(long, default_value = "trixie", value_parser = suggested::kernel_parser::<KernelRequest>(),
         hide_possible_values = true, long_help = "The kernel of the guest. A Debian suite (bookworm, trixie, \
         sid) is the newest cloud kernel of this suite, which is built for virtual machines. SUITE/generic is \
         the newest generic kernel of the suite, which is built for all machines; it is a larger download, has \
@@ -291,7 +291,7 @@ pub(crate) struct Guest {
     pub(crate) kernel: KernelRequest,
     /// The programs in the guest: minimal (busybox and the files of --file), systemd (a small Debian 13) or
     /// systemd/SUITE (a small Debian of that suite)
-    #[arg(long, default_value = "minimal", value_parser = suggested::userland(),
+    #[arg(long, default_value = "minimal", value_parser = suggested::userland_parser(),
         hide_possible_values = true)]
     pub(crate) userland: Userland,
     /// Memory of the guest, such as 256M or 2G
@@ -414,7 +414,7 @@ pub(crate) enum LabCache {
     Prune {
         /// Remove only these items, such as trixie (a cloud kernel), trixie/generic (a generic kernel) or
         /// systemd/trixie (a userland) [default: all]
-        #[arg(value_parser = suggested::item(), hide_possible_values = true)]
+        #[arg(value_parser = suggested::item_parser(), hide_possible_values = true)]
         items: Vec<Item>,
     },
     /// Download the Debian packages of the cached kernels again and compare every cached file with the packages; exit
@@ -427,14 +427,14 @@ pub(crate) enum LabCache {
         /// Verify only these items, such as trixie or trixie/generic (kernels) [default: all]. Disk images of
         /// userlands cannot be verified, because pagewise builds them on this machine and Debian publishes no
         /// file to compare them with
-        #[arg(value_parser = suggested::item(), hide_possible_values = true)]
+        #[arg(value_parser = suggested::item_parser(), hide_possible_values = true)]
         items: Vec<Item>,
     },
     /// Download the newest kernels of Debian suites, or build userlands (root file systems) from the newest packages
     Fetch {
         /// The items to fetch, such as trixie (a cloud kernel), trixie/generic (a generic kernel) or
         /// systemd/trixie (a userland)
-        #[arg(required = true, value_parser = suggested::item(), hide_possible_values = true)]
+        #[arg(required = true, value_parser = suggested::item_parser(), hide_possible_values = true)]
         items: Vec<Item>,
     },
 }

@@ -9,7 +9,7 @@ use pagewise_guest::item::Item;
 use pagewise_guest::qemu;
 use pagewise_terminal::{Global, Outcome, output};
 
-use super::tell;
+use super::print_message;
 use crate::cli::lab::LabCache;
 
 pub(super) fn run(
@@ -22,16 +22,16 @@ pub(super) fn run(
         LabCache::List => list(global, cache)?,
         LabCache::Prune { items } => {
             for line in qemu::remove_leftovers(cache, stop)? {
-                tell(global, &line);
+                print_message(global, &line);
             }
             for item in cache.prune(items, stop)? {
-                tell(global, &format!("{item}: removed"));
+                print_message(global, &format!("{item}: removed"));
             }
         }
         LabCache::Verify { items } => return verify(global, cache, items, stop),
         LabCache::Fetch { items } => {
             for item in items {
-                cache.fetch(item, stop, &mut |line| tell(global, line))?;
+                cache.fetch(item, stop, &mut |line| print_message(global, line))?;
             }
             list(global, cache)?;
         }
@@ -53,7 +53,8 @@ fn verify(
     for item in requested {
         let verdict = match item {
             Item::Kernel(kernel) => {
-                let verdict = cache.verify(kernel, stop, &mut |line| tell(global, line))?;
+                let verdict =
+                    cache.verify(kernel, stop, &mut |line| print_message(global, line))?;
                 differs |= matches!(verdict, Verdict::Differs(_));
                 verdict_line(&verdict)
             }
@@ -74,7 +75,7 @@ fn verdict_line(verdict: &Verdict) -> String {
         Verdict::Same => "every file is that of Debian's signed packages".to_owned(),
         Verdict::MovedOn(packages) => format!(
             "not compared, as the suite has other packages by now: {}; `pagewise lab cache fetch` gets them",
-            contents(packages)
+            describe_contents(packages)
         ),
         Verdict::Differs(files) => {
             let more = match files.len().saturating_sub(SHOWN) {
@@ -118,13 +119,13 @@ fn table(listed: &[Listed], cache: &Cache) -> String {
         let item = item.to_string();
         let release = release.as_deref().unwrap_or("damaged: fetched again when it is wanted");
         let _ = writeln!(text, "  {item:16} {size:>10}  {release}");
-        let _ = writeln!(text, "{:20}{}", "", contents(packages));
+        let _ = writeln!(text, "{:20}{}", "", describe_contents(packages));
     }
     text
 }
 
 /// The names of a kernel's few packages; of a userland only the number (`--json` has the names).
-fn contents(packages: &[String]) -> String {
+fn describe_contents(packages: &[String]) -> String {
     match packages.len() {
         0..=6 => packages.join(", "),
         many => format!("{many} packages"),

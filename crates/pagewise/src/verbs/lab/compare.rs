@@ -49,11 +49,11 @@ fn cell_pairs(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Ve
     for (cell, first) in ones {
         match others.iter().position(|(name, _)| *name == cell) {
             Some(at) => twos.push(CellPair { cell, first, second: others.swap_remove(at).1 }),
-            None => super::tell(global, &format!("{cell}: only in the first")),
+            None => super::print_message(global, &format!("{cell}: only in the first")),
         }
     }
     for (cell, _) in others {
-        super::tell(global, &format!("{cell}: only in the second"));
+        super::print_message(global, &format!("{cell}: only in the second"));
     }
     anyhow::ensure!(!twos.is_empty(), "the two have no cell in common");
     Ok(twos)
@@ -70,7 +70,10 @@ fn compare_cells(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value
     let same_question =
         one.arms == other.arms && one.program == other.program && one.primary == other.primary;
     if !same_question {
-        super::tell(global, "the two differ in command, arms or what decides: compare with care");
+        super::print_message(
+            global,
+            "the two differ in command, arms or what decides: compare with care",
+        );
     }
     if global.json {
         let mut document = json!({

@@ -17,7 +17,7 @@ use pagewise_terminal::Outcome;
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::output;
 
-use super::refusal;
+use super::to_refusal;
 use crate::host_loans::HostLoans;
 
 pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
@@ -41,7 +41,7 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     // no advice to run `pagewise undo`: the guest ends now, and its settings with it
     loans.end().iter().for_each(output::message);
     not_sent.map_or(Ok(()), Err).context("sending a run to the runner")?;
-    let last = trouble.map_or(TrialEvent::Done, |trouble| TrialEvent::Trouble(refusal(trouble)));
+    let last = trouble.map_or(TrialEvent::Done, |trouble| TrialEvent::Trouble(to_refusal(trouble)));
     send(&last).context("sending the end of the experiment to the runner")?;
     Ok(Outcome::Done)
 }

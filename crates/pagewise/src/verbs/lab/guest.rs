@@ -19,7 +19,7 @@ use pagewise_terminal::progress::StepSpinner;
 use pagewise_terminal::{Global, Outcome, exit};
 
 use super::out::{self, OutputFiles};
-use super::tell;
+use super::print_message;
 use crate::cli::lab as args;
 
 pub(super) fn run(
@@ -37,7 +37,7 @@ pub(super) fn run(
         output::empty_folder(folder)?;
     }
     if let Some(log) = &args.kernel_log {
-        out::refuse_existing(&boots.log(log, boots.first))?;
+        out::refuse_existing(&boots.log_path(log, boots.first))?;
     }
     let shown = StepSpinner::start(global, "looking for the kernel");
     let kernel = kernel::find(&args.kernel, cache, stop, &mut |line| shown.note(line))?;
@@ -65,13 +65,13 @@ pub(super) fn run(
         let mut run = machine.run(&guest, &kernel, (cache, stop), &mut on_event)?;
         passed.finish();
         if let (Some(file), Some(log)) = (&args.kernel_log, run.whole_log.take()) {
-            output::new_file(&boots.log(file, boot), &log)?;
+            output::new_file(&boots.log_path(file, boot), &log)?;
         }
         let copied = brought.finish();
         if let (Some(disk), false) = (&run.disk, global.json) {
             shown.end();
             for line in boot_lines(global, &kernel, &run, disk) {
-                tell(global, &line);
+                print_message(global, &line);
             }
         }
         let go_on = exit_status(&run.outcome) == 0 && copied.is_ok();
@@ -88,7 +88,10 @@ pub(super) fn run(
     }
     let is_lost = |run: &Run| run.outcome == qemu::Outcome::PowerLost;
     if args.lose_power.is_some() && !runs.iter().any(is_lost) {
-        tell(global, &format!("no power was lost: no command printed the line {LOSE_POWER}"));
+        print_message(
+            global,
+            &format!("no power was lost: no command printed the line {LOSE_POWER}"),
+        );
     }
     report_runs(global, &kernel, &runs)?;
     if let Some(error) = not_copied {
@@ -155,7 +158,7 @@ impl Boots {
         if self.is_one() { folder.to_owned() } else { folder.join(boot.to_string()) }
     }
 
-    fn log(self, file: &Path, boot: u32) -> PathBuf {
+    fn log_path(self, file: &Path, boot: u32) -> PathBuf {
         if self.is_one() { file.to_owned() } else { format!("{}.{boot}", file.display()).into() }
     }
 }
@@ -293,11 +296,11 @@ fn report_runs(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result
     // the runs of a root disk were reported when each of them ended
     for run in runs.iter().filter(|run| run.disk.is_none()) {
         for line in run_lines(global, kernel, run) {
-            tell(global, &line);
+            print_message(global, &line);
         }
     }
     if let Some(line) = counts_in_words(runs) {
-        tell(global, &line);
+        print_message(global, &line);
     }
     Ok(())
 }
@@ -409,7 +412,7 @@ fn phase_in_words(phase: Phase) -> &'static str {
 fn counts_in_words(runs: &[Run]) -> Option<String> {
     let counted: Vec<u64> = runs.iter().filter_map(|run| Some(run.counted?.ticks)).collect();
     let (least, most) = (*counted.iter().min()?, *counted.iter().max()?);
-    let each: Vec<String> = counted.iter().map(|ticks| millions(*ticks)).collect();
+    let each: Vec<String> = counted.iter().map(|ticks| format_millions(*ticks)).collect();
     #[expect(clippy::cast_precision_loss, reason = "a percentage with two digits")]
     let apart = (most - least) as f64 * 100.0 / (least.max(1)) as f64;
     let idle: u64 = runs.iter().filter_map(|run| Some(run.counted?.idle_milliseconds)).sum();
@@ -421,6 +424,6 @@ fn counts_in_words(runs: &[Run]) -> Option<String> {
     ))
 }
 
-fn millions(ticks: u64) -> String {
+fn format_millions(ticks: u64) -> String {
     format!("{}.{:02}", ticks / 1_000_000, ticks / 10_000 % 100)
 }

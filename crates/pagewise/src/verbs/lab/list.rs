@@ -11,7 +11,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     for found in library::all_files() {
         match found {
             Ok(file) => files.push(file),
-            Err(wrong) => super::tell(global, &wrong.to_string()),
+            Err(wrong) => super::print_message(global, &wrong.to_string()),
         }
     }
     let text = if global.json {

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::evidence::Folder;
 use super::guest::outcome_in_words;
-use super::refusal;
+use super::to_refusal;
 use crate::cli::lab::LabRun;
 use crate::host_loans::HostLoans;
 
@@ -137,7 +137,7 @@ impl<'a> Machines<'a> {
             experiment: cell.experiment.clone(),
             runs,
             snapshot: self.host.clone(),
-            trouble: trouble.map(refusal),
+            trouble: trouble.map(to_refusal),
             stopped,
             is_all_back,
             evidence,
@@ -155,7 +155,8 @@ impl<'a> Machines<'a> {
         let program = own_program()?;
         let mut recorder = RunRecorder::start(self.global, cell, None);
         let stop = self.stop.flag();
-        let kernel = kernel::find(&machine.kernel, &cache, stop, &mut |line| recorder.note(line))?;
+        let kernel =
+            kernel::find(&machine.kernel, &cache, stop, &mut |line| recorder.print_note(line))?;
         let snapshot = snapshot_of_guest(&kernel, machine);
         let guest = library::guest_for(cell, machine, &program, self.now)?;
         let mut report = GuestReport::new(cell, machine);
@@ -249,9 +250,12 @@ impl<'a> RunRecorder<'a> {
                 }
             }
             TrialEvent::Forecast(Some(forecast)) if !self.cell.preview => {
-                self.note(&crate::verbs::trial::forecast_in_words(&self.cell.experiment, forecast));
+                self.print_note(&crate::verbs::trial::forecast_in_words(
+                    &self.cell.experiment,
+                    forecast,
+                ));
             }
-            TrialEvent::Note(line) => self.note(line),
+            TrialEvent::Note(line) => self.print_note(line),
             TrialEvent::Forecast(_)
             | TrialEvent::Clock(_)
             | TrialEvent::Trouble { .. }
@@ -259,7 +263,7 @@ impl<'a> RunRecorder<'a> {
         }
     }
 
-    fn note(&self, line: &str) {
+    fn print_note(&self, line: &str) {
         if !self.global.quiet {
             self.bar.note(line);
         }

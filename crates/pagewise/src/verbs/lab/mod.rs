@@ -38,7 +38,7 @@ pub(crate) fn run<P: Parser>(
     args: &LabArgs,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    stopped_is_a_status(
+    convert_stop_to_status(
         global,
         match &args.what {
             Lab::Guest(wanted) => {
@@ -70,7 +70,7 @@ pub(crate) fn run<P: Parser>(
 pub(crate) fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Outcome> {
     let cache = Cache::open()?;
     let stop = Stop::listen()?;
-    stopped_is_a_status(
+    convert_stop_to_status(
         global,
         match &args.what {
             GuestVerb::Guest(wanted) => guest::run(global, wanted, &cache, stop.flag()),
@@ -80,10 +80,13 @@ pub(crate) fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Ou
 }
 
 /// Converts the error of a guest that the user stopped to an exit status.
-fn stopped_is_a_status(global: &Global, done: anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
+fn convert_stop_to_status(
+    global: &Global,
+    done: anyhow::Result<Outcome>,
+) -> anyhow::Result<Outcome> {
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {
-            tell(global, &error.to_string());
+            print_message(global, &error.to_string());
             Ok(Outcome::Status(exit::STOPPED))
         }
         done => done,
@@ -92,19 +95,19 @@ fn stopped_is_a_status(global: &Global, done: anyhow::Result<Outcome>) -> anyhow
 
 /// Name and description of every experiment that `lab run` finds; files that cannot be read are
 /// left out.
-pub(crate) fn experiments() -> Vec<(String, String)> {
+pub(crate) fn list_experiments() -> Vec<(String, String)> {
     let files = pagewise_lab::library::all_files().into_iter().flatten();
     files.map(|file| (file.name.clone(), file.about().to_owned())).collect()
 }
 
 /// Why an experiment ended early, as one line.
-fn refusal(trouble: ExperimentError) -> Refusal {
+fn to_refusal(trouble: ExperimentError) -> Refusal {
     let next = trouble.next();
     Refusal { next, ..Refusal::new(format!("{:#}", anyhow::anyhow!(trouble)), "") }
 }
 
 /// Prints a message for the user, unless --quiet.
-fn tell(global: &Global, line: &str) {
+fn print_message(global: &Global, line: &str) {
     if !global.quiet {
         output::message(line);
     }

@@ -35,7 +35,7 @@ pub(super) fn run(global: &Global, folder: &Path, html: Option<&Path>) -> anyhow
         } else if html.is_none() {
             show(global, &name, &tried)?;
         }
-        tell(global, &name, &recorded, &differences);
+        print_differences(global, &name, &recorded, &differences);
         differing.extend(differences.iter().map(|key| with_cell_name(&name, key)));
     }
     if global.json {
@@ -100,17 +100,17 @@ fn write_page(global: &Global, path: &Path, tried: &TrialReport<'_>) -> anyhow::
     let page = pagewise_html::trial(tried);
     output::new_file(path, page.as_bytes())?;
     let size = Bytes::new(page.len() as u64);
-    super::tell(global, &format!("{}: a page of {size}", path.display()));
+    super::print_message(global, &format!("{}: a page of {size}", path.display()));
     Ok(())
 }
 
-fn tell(global: &Global, name: &str, recorded: &Recorded, differences: &[String]) {
+fn print_differences(global: &Global, name: &str, recorded: &Recorded, differences: &[String]) {
     let line = match (&recorded.summary, differences.is_empty()) {
         (None, _) => "the folder has no summary: the trial was ended early",
         (Some(_), true) => "the same as the folder's summary",
         (Some(_), false) => return,
     };
-    super::tell(global, &with_cell_name(name, line));
+    super::print_message(global, &with_cell_name(name, line));
 }
 
 fn with_cell_name(cell: &str, what: &str) -> String {

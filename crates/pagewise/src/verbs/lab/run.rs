@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::evidence::Folder;
 use super::machines::{self, CellOutcome, EvidencePlan, Machines};
 use super::picked::pick;
-use super::tell;
+use super::print_message;
 use crate::cli::lab::LabRun;
 use crate::host_loans::NOT_ALL_BACK;
 
@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyho
     machines::check(&cells, wanted.now)?;
     let folders = folders(wanted.evidence.as_deref(), &file, &cells)?;
     let stop = Stop::listen()?;
-    say_time(global, &file, &cells);
+    print_expected_time(global, &file, &cells);
     let machines = Machines::new((global, wanted), &machine.end, &stop);
     let mut done: Vec<Done> = Vec::new();
     for (cell, folder) in cells.iter().zip(folders) {
@@ -80,7 +80,7 @@ fn run_cell(
     named: bool,
 ) -> anyhow::Result<Done> {
     if named {
-        tell(global, &format!("{} begins", cell.name));
+        print_message(global, &format!("{} begins", cell.name));
     }
     let outcome = machines.run(cell, plan)?;
     let trial = judge(&outcome.experiment, &outcome.runs);
@@ -124,7 +124,7 @@ fn show(
     output::answer(global, &(heading + &text::trial(tried, screen::text_style(global))))?;
     if cell.preview {
         let glance = "a glance at three rounds: nothing is judged; leave --preview away for that";
-        tell(global, glance);
+        print_message(global, glance);
     }
     Ok(())
 }
@@ -154,7 +154,7 @@ fn folders(
     Ok(cells.iter().map(|cell| Some(folder.join(&cell.name))).collect())
 }
 
-fn say_time(global: &Global, file: &File, cells: &[Cell]) {
+fn print_expected_time(global: &Global, file: &File, cells: &[Cell]) {
     let runs: u32 = cells.iter().map(|cell| cell.experiment.runs()).sum();
     let seconds: f64 = cells.iter().map(library::estimate_seconds).sum();
     let arms = cells.first().map_or(0, |cell| cell.experiment.arms.len());
@@ -167,7 +167,7 @@ fn say_time(global: &Global, file: &File, cells: &[Cell]) {
     let clock = if guests > 0 { ", by the guest's clock" } else { "" };
     let minutes = seconds / 60.0;
     let name = &file.name;
-    tell(
+    print_message(
         global,
         &format!(
             "{name}: {arms} arms, {runs} runs {places}, about {minutes:.1} min{clock} (Ctrl-C stops)"

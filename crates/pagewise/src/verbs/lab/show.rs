@@ -19,8 +19,11 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         experiment: file.name.clone(),
         about: file.about().to_owned(),
         claim: file.claim().map(str::to_owned),
-        workload: workload(&first.workload).into_iter().chain(neighbour(first)).collect(),
-        machines: cells.iter().map(machine).collect(),
+        workload: describe_workload(&first.workload)
+            .into_iter()
+            .chain(describe_neighbour(first))
+            .collect(),
+        machines: cells.iter().map(describe_machine).collect(),
         measured: measurement_lines(&file, first),
         arms: first.experiment.arms.iter().map(|arm| row(arm, &first.workload)).collect(),
         runs: cells.iter().map(|cell| cell.experiment.runs()).sum(),
@@ -44,38 +47,39 @@ fn document(planned: &PlannedExperiment, cells: &[Cell]) -> anyhow::Result<Strin
 }
 
 /// The parameters of a workload by name, with its kind first.
-fn workload(workload: &Workload) -> Vec<(String, String)> {
+fn describe_workload(workload: &Workload) -> Vec<(String, String)> {
     let Ok(Value::Object(all)) = serde_json::to_value(workload) else { return Vec::new() };
     let mut facts: Vec<(String, String)> =
-        all.iter().map(|(name, value)| (name.replace('_', " "), plain(value))).collect();
+        all.iter().map(|(name, value)| (name.replace('_', " "), format_value(value))).collect();
     facts.sort_by_key(|(name, _)| name != "kind");
     facts
 }
 
 /// The neighbour (the program that runs beside the command), and the memory limit of its cgroup.
-fn neighbour(cell: &Cell) -> Option<(String, String)> {
+fn describe_neighbour(cell: &Cell) -> Option<(String, String)> {
     let neighbour = cell.experiment.neighbour.as_ref()?;
     let limit = neighbour.memory_limit_bytes.map(|bytes| Bytes::new(bytes).typed());
     let limit = limit.map(|limit| format!("limit = {limit}"));
     let facts = match Workload::of_program(&neighbour.program) {
-        Some(own) => {
-            workload(&own).iter().map(|(name, value)| format!("{name} = {value}")).collect()
-        }
+        Some(own) => describe_workload(&own)
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect(),
         None => vec![neighbour.program.argv().join(" ")],
     };
     let facts: Vec<String> = limit.into_iter().chain(facts).collect();
     Some(("neighbour".to_owned(), facts.join(", ")))
 }
 
-fn plain(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(words) => words.iter().map(plain).collect::<Vec<_>>().join(" "),
+        Value::Array(words) => words.iter().map(format_value).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }
 }
 
-fn machine(cell: &Cell) -> String {
+fn describe_machine(cell: &Cell) -> String {
     let limit = cell.experiment.memory_limit_bytes.map(|bytes| Bytes::new(bytes).to_string());
     let limit = limit.map(|limit| format!("; the workload in a cgroup of {limit}"));
     let limit = limit.unwrap_or_default();
@@ -105,7 +109,7 @@ fn measurement_lines(file: &File, cell: &Cell) -> Vec<(String, String)> {
     } else {
         fact("pairs", format!("{} at most", experiment.pairs))
     });
-    facts.push(fact("discarded", discarded_rounds(experiment.warm_up)));
+    facts.push(fact("discarded", describe_discarded_rounds(experiment.warm_up)));
     if let Some(line) = &experiment.counted_from {
         facts.push(fact("counted", format!("from the line {line:?} of its output on")));
     }
@@ -116,7 +120,7 @@ fn measurement_lines(file: &File, cell: &Cell) -> Vec<(String, String)> {
     facts
 }
 
-fn discarded_rounds(rounds: u32) -> String {
+fn describe_discarded_rounds(rounds: u32) -> String {
     match rounds {
         0 => "the first run".to_owned(),
         1 => "the first run and a round of warm-up".to_owned(),
@@ -129,7 +133,7 @@ fn row(arm: &TrialArm, base: &Workload) -> [String; 3] {
         None => "the machine's own".to_owned(),
         Some([]) => "none".to_owned(),
         Some(areas) => {
-            let words: Vec<String> = areas.iter().map(area).collect();
+            let words: Vec<String> = areas.iter().map(describe_swap_area).collect();
             match areas {
                 [TrialSwap::Zswap(_), ..] => {
                     format!("{}, in front of {}", words[0], words[1..].join(", then "))
@@ -148,12 +152,12 @@ fn row(arm: &TrialArm, base: &Workload) -> [String; 3] {
 fn own_parameters(arm: &TrialArm, base: &Workload) -> Vec<String> {
     let Some(program) = &arm.program else { return Vec::new() };
     let Some(own) = Workload::of_program(program) else { return vec![program.argv().join(" ")] };
-    let base = workload(base);
-    let differs = workload(&own).into_iter().filter(|fact| !base.contains(fact));
+    let base = describe_workload(base);
+    let differs = describe_workload(&own).into_iter().filter(|fact| !base.contains(fact));
     differs.map(|(name, value)| format!("{name} = {value}")).collect()
 }
 
-fn area(area: &TrialSwap) -> String {
+fn describe_swap_area(area: &TrialSwap) -> String {
     let size = |bytes: u64| Bytes::new(bytes).typed();
     match area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, .. } => {

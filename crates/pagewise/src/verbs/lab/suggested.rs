@@ -28,7 +28,7 @@ const USERLANDS: &Words = &[
 const BUSYBOX: &Words = &[("minimal", "busybox")];
 
 /// The parser of `--kernel`, which completes names of kernels.
-pub(crate) fn kernel<T: FromStr + Send + Sync + Clone + 'static>()
+pub(crate) fn kernel_parser<T: FromStr + Send + Sync + Clone + 'static>()
 -> impl TypedValueParser<Value = T>
 where
     T::Err: Into<Box<dyn Error + Send + Sync>>,
@@ -37,12 +37,13 @@ where
 }
 
 /// The parser of `--userland`, which completes names of userlands.
-pub(crate) fn userland() -> impl TypedValueParser<Value = pagewise_guest::userland::Userland> {
+pub(crate) fn userland_parser() -> impl TypedValueParser<Value = pagewise_guest::userland::Userland>
+{
     Suggested { words: [BUSYBOX, USERLANDS], parse: |text: &str| text.parse() }
 }
 
 /// The parser of the items of `lab cache`.
-pub(crate) fn item() -> impl TypedValueParser<Value = pagewise_guest::item::Item> {
+pub(crate) fn item_parser() -> impl TypedValueParser<Value = pagewise_guest::item::Item> {
     Suggested { words: [KERNELS, USERLANDS], parse: |text: &str| text.parse() }
 }
 

@@ -61,7 +61,7 @@ fn requested_workload(args: &args::Workload) -> Result<Workload, workload::Error
 fn table(summary: &WorkloadSummary) -> String {
     let known = SAID.iter().filter_map(|known| Some((known, summary.values.get(known.name)?)));
     let lines = known.map(|(known, value)| {
-        let shown = number(*value, known.unit);
+        let shown = format_number(*value, known.unit);
         format!("  {:<22} {shown:>12}  {}\n", known.name, known.doc)
     });
     let points = summary.course.iteration_seconds.len();
@@ -73,7 +73,7 @@ fn table(summary: &WorkloadSummary) -> String {
     format!("workload {}\n{}{course}\n", summary.workload, lines.collect::<String>())
 }
 
-fn number(value: f64, unit: &str) -> String {
+fn format_number(value: f64, unit: &str) -> String {
     match unit {
         "seconds" if value < 1e-3 => format!("{:.2} us", value * 1e6),
         "seconds" if value < 1.0 => format!("{:.2} ms", value * 1e3),

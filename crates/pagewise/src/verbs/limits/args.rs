@@ -38,13 +38,13 @@ pub(crate) struct Limits {
     /// Clear the accessed bits of all processes of the cgroup, wait for this time, such as 30s or 10m, and read which
     /// memory was used meanwhile. Until the bits are set again, reclaim takes memory in use for idle, so it may
     /// reclaim worse. Needs root for processes of other users
-    #[arg(long = "for", value_name = "TIME", value_parser = watched_time, requires = "group")]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_watched_time, requires = "group")]
     pub(crate) watch: Option<Duration>,
     /// With multi-gen LRU: pages that were not used for this time, such as 2m or 1h, are idle
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
     pub(crate) age: Duration,
 }
 
-fn watched_time(text: &str) -> Result<Duration, String> {
+fn parse_watched_time(text: &str) -> Result<Duration, String> {
     parse_duration_from(text, SHORTEST).map_err(|error| error.to_string())
 }

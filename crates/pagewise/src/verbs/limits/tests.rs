@@ -6,13 +6,13 @@ use pagewise_testkit::scene::{Scene, slugs};
 
 use super::*;
 
-fn of(interval: &Interval, selected: Option<&Name>) -> LimitSurvey {
+fn survey_of(interval: &Interval, selected: Option<&Name>) -> LimitSurvey {
     let none = Reading::absent("a recording does not contain them", Source::none());
     let args = cli::Limits { age: Duration::from_secs(120), ..cli::Limits::default() };
     survey(interval, &args, selected, &none, None)
 }
 
-fn check(shown: &str, width: usize) {
+fn check_width(shown: &str, width: usize) {
     // a shell does not continue a comment, so the line with the undo command is not wrapped
     let lines = shown.lines().filter(|line| !line.trim_start().starts_with("# undo with "));
     let widest = lines.map(|line| line.chars().count()).max();
@@ -25,14 +25,14 @@ fn check(shown: &str, width: usize) {
 fn limits_fit_into_80_and_120_columns() {
     for slug in slugs() {
         let interval = Scene::load(&slug).replay();
-        let all = of(&interval, None);
+        let all = survey_of(&interval, None);
         for width in [80, 120] {
             let look = TextStyle { width, colour: false };
-            check(&text::limits(&all, false, look), width);
+            check_width(&text::limits(&all, false, look), width);
             for group in all.groups.iter().take(20) {
-                let one = of(&interval, Some(&group.group));
+                let one = survey_of(&interval, Some(&group.group));
                 assert_eq!(one.groups[0].advice, group.advice, "{slug}");
-                check(&text::limits(&one, true, look), width);
+                check_width(&text::limits(&one, true, look), width);
             }
         }
     }
@@ -43,7 +43,7 @@ fn limits_fit_into_80_and_120_columns() {
 fn no_recorded_group_is_told_to_have_less_than_it_uses() {
     let mut sizes = 0;
     for slug in slugs() {
-        for group in of(&Scene::load(&slug).replay(), None).groups {
+        for group in survey_of(&Scene::load(&slug).replay(), None).groups {
             let Some(size) = group.advice.size else { continue };
             sizes += 1;
             assert!(

@@ -41,7 +41,7 @@ pub(super) fn watch(
     time: Duration,
 ) -> anyhow::Result<WatchedMemory> {
     let host = HostRoot::live()?;
-    let before = processes(&host, group);
+    let before = read_processes(&host, group);
     if before.is_empty() {
         let what = format!("{group} has no processes that could be watched");
         return Err(
@@ -50,15 +50,15 @@ pub(super) fn watch(
     }
     let pids: Vec<u32> = before.iter().take(MOST).map(|process| process.pid).collect();
     let began = Instant::now();
-    let cleared = each(&pids, clear_accessed);
+    let cleared = call_for_each(&pids, clear_accessed);
     let mut calls = began.elapsed();
-    refuse_all(&cleared)?;
+    refuse_if_all_failed(&cleared)?;
     let kept: Vec<u32> = cleared.iter().filter(|(_, it)| it.is_ok()).map(|(pid, _)| *pid).collect();
-    let anon_peak = wait(global, &host, group, time)?;
+    let anon_peak = wait_and_find_peak(global, &host, group, time)?;
     let seconds = began.elapsed().as_secs_f64();
-    let same = still_the_same(&before, &processes(&host, group), &kept);
+    let same = keep_same_processes(&before, &read_processes(&host, group), &kept);
     let reading = Instant::now();
-    let read = each(&same, read_unreferenced);
+    let read = call_for_each(&same, read_unreferenced);
     calls += reading.elapsed();
     let processes: Vec<_> = read.into_iter().filter_map(|(_, read)| read.ok()).collect();
     let cost = WatchCost {
@@ -72,7 +72,7 @@ pub(super) fn watch(
 }
 
 /// The processes of the cgroup and its descendants, the largest first.
-fn processes(host: &HostRoot, group: &Name) -> Vec<Process> {
+fn read_processes(host: &HostRoot, group: &Name) -> Vec<Process> {
     let scope = Scope { processes: ProcessScope::Everything, ..Scope::glance() };
     let mut inside = snapshot(host, &scope).processes.list;
     inside.retain(|process| groups::holds(group, process));
@@ -81,7 +81,7 @@ fn processes(host: &HostRoot, group: &Name) -> Vec<Process> {
 }
 
 /// Leaves out processes that have ended, also if their PID was reused meanwhile.
-fn still_the_same(before: &[Process], after: &[Process], pids: &[u32]) -> Vec<u32> {
+fn keep_same_processes(before: &[Process], after: &[Process], pids: &[u32]) -> Vec<u32> {
     let began = |all: &[Process], pid: u32| -> Option<Millis> {
         all.iter().find(|process| process.pid == pid)?.start_time.get()
     };
@@ -92,7 +92,7 @@ fn still_the_same(before: &[Process], after: &[Process], pids: &[u32]) -> Vec<u3
     pids.iter().filter(is_same).copied().collect()
 }
 
-fn refuse_all(cleared: &[(u32, io::Result<()>)]) -> anyhow::Result<()> {
+fn refuse_if_all_failed(cleared: &[(u32, io::Result<()>)]) -> anyhow::Result<()> {
     if cleared.iter().any(|(_, cleared)| cleared.is_ok()) {
         return Ok(());
     }
@@ -105,18 +105,18 @@ fn refuse_all(cleared: &[(u32, io::Result<()>)]) -> anyhow::Result<()> {
 }
 
 /// Waits, and returns the peak of the cgroup's anonymous memory meanwhile.
-fn wait(
+fn wait_and_find_peak(
     global: &Global,
     host: &HostRoot,
     group: &Name,
     time: Duration,
 ) -> anyhow::Result<Option<Bytes>> {
-    let counters = counters(host, group);
+    let counters = read_counters(host, group);
     let _shown = Spinner::start(global, time);
     let until = Instant::now() + time;
     let mut peak = None;
     loop {
-        peak = peak.max(counters.as_ref().and_then(|counters| anonymous(host, counters)));
+        peak = peak.max(counters.as_ref().and_then(|counters| anonymous_memory(host, counters)));
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(peak);
@@ -125,7 +125,7 @@ fn wait(
     }
 }
 
-fn counters(host: &HostRoot, group: &Name) -> Option<CgroupCounters> {
+fn read_counters(host: &HostRoot, group: &Name) -> Option<CgroupCounters> {
     let (mount, unified) = memory_cgroups(host)?;
     let folder = format!("{mount}{}", group.as_str());
     Some(CgroupCounters::new(Path::new(&folder), unified))
@@ -133,7 +133,7 @@ fn counters(host: &HostRoot, group: &Name) -> Option<CgroupCounters> {
 
 /// Anonymous memory of the cgroup with its descendants: in cgroup v2 `anon` includes them, in v1
 /// `total_rss`.
-fn anonymous(host: &HostRoot, counters: &CgroupCounters) -> Option<Bytes> {
+fn anonymous_memory(host: &HostRoot, counters: &CgroupCounters) -> Option<Bytes> {
     let stat = counters.stat(host);
     let total = stat.get("total_rss").get();
     total.or_else(|| stat.get("anon").get()).map(Bytes::new)
@@ -141,7 +141,7 @@ fn anonymous(host: &HostRoot, counters: &CgroupCounters) -> Option<Bytes> {
 
 /// Calls `call` for each process in a helper thread. The result lacks processes whose call is
 /// stuck, and those not reached within [`BUDGET`].
-fn each<T: Send + 'static>(
+fn call_for_each<T: Send + 'static>(
     pids: &[u32],
     call: fn(u32) -> io::Result<T>,
 ) -> Vec<(u32, io::Result<T>)> {
@@ -183,11 +183,11 @@ mod tests {
     #[test]
     fn what_is_refused_is_answered_and_the_rest_goes_on() {
         let call = |pid: u32| if pid == 2 { Err(io::Error::other("no")) } else { Ok(pid * 10) };
-        let done = each(&[1, 2, 3], call);
+        let done = call_for_each(&[1, 2, 3], call);
         let shown: Vec<(u32, Option<u32>)> =
             done.into_iter().map(|(pid, it)| (pid, it.ok())).collect();
         assert_eq!(shown, [(1, Some(10)), (2, None), (3, Some(30))]);
-        assert!(each(&[], call).is_empty());
+        assert!(call_for_each(&[], call).is_empty());
     }
 
     /// A process whose mmap lock is held delays the reading of the others only by [`PATIENCE`].
@@ -199,7 +199,8 @@ mod tests {
             }
             Ok(pid)
         };
-        let done: Vec<u32> = each(&[1, 2, 3], call).into_iter().map(|(pid, _)| pid).collect();
+        let done: Vec<u32> =
+            call_for_each(&[1, 2, 3], call).into_iter().map(|(pid, _)| pid).collect();
         assert_eq!(done, [1, 3]);
     }
 
@@ -211,6 +212,6 @@ mod tests {
             ..Process::default()
         };
         let (before, after) = ([process(1, 5), process(2, 6)], [process(1, 5), process(2, 900)]);
-        assert_eq!(still_the_same(&before, &after, &[1, 2, 3]), [1]);
+        assert_eq!(keep_same_processes(&before, &after, &[1, 2, 3]), [1]);
     }
 }

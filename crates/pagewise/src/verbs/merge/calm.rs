@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_millis(100);
 
 /// Waits until the machine is calm, and returns for how many seconds it waited.
-pub(super) fn wait(
+pub(super) fn wait_until_calm(
     global: &Global,
     host: &HostRoot,
     most: Duration,
@@ -26,7 +26,7 @@ pub(super) fn wait(
     let started = Instant::now();
     let shown = Idling::start(global);
     loop {
-        let Some(why) = restless(&pagewise_observe::psi(host))? else {
+        let Some(why) = why_not_calm(&pagewise_observe::psi(host))? else {
             return Ok(started.elapsed().as_secs_f64());
         };
         if started.elapsed() >= most {
@@ -40,11 +40,11 @@ pub(super) fn wait(
             ));
         }
         shown.because(&why);
-        nap(stop, started)?;
+        sleep_briefly(stop, started)?;
     }
 }
 
-fn nap(stop: &Stop, started: Instant) -> anyhow::Result<()> {
+fn sleep_briefly(stop: &Stop, started: Instant) -> anyhow::Result<()> {
     let woken = Instant::now() + LOOK;
     while Instant::now() < woken {
         if stop.flag().load(Ordering::Relaxed) {
@@ -56,7 +56,7 @@ fn nap(stop: &Stop, started: Instant) -> anyhow::Result<()> {
 }
 
 /// Why the machine is not calm, in words; `None` if it is.
-fn restless(psi: &Psi) -> anyhow::Result<Option<String>> {
+fn why_not_calm(psi: &Psi) -> anyhow::Result<Option<String>> {
     match unrest(psi) {
         None => Ok(None),
         Some(Unrest::Waits { resource, percent, most }) => Ok(Some(format!(
@@ -85,16 +85,16 @@ mod tests {
 
     #[test]
     fn what_tasks_wait_for_is_named() {
-        assert_eq!(restless(&psi("20.00", "1.00")).unwrap(), None);
-        let memory = restless(&psi("0.00", "14.20")).unwrap().unwrap();
+        assert_eq!(why_not_calm(&psi("20.00", "1.00")).unwrap(), None);
+        let memory = why_not_calm(&psi("0.00", "14.20")).unwrap().unwrap();
         assert_eq!(memory, "tasks waited for memory 14 % of the last 10 s (at most 1 %)");
-        let busy = restless(&psi("61.00", "0.00")).unwrap().unwrap();
+        let busy = why_not_calm(&psi("61.00", "0.00")).unwrap().unwrap();
         assert_eq!(busy, "tasks waited for a CPU 61 % of the last 10 s (at most 20 %)");
     }
 
     #[test]
     fn without_psi_no_moment_is_known_to_be_calm() {
-        let error = restless(&Psi::default()).unwrap_err();
+        let error = why_not_calm(&Psi::default()).unwrap_err();
         assert!(error.to_string().contains("has no PSI"), "{error}");
     }
 }

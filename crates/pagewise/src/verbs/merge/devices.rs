@@ -21,10 +21,10 @@ pub(super) fn select<'a>(
     host: &HostRoot,
 ) -> anyhow::Result<MergeTarget<'a>> {
     if snapshot.zmerge.is_empty() {
-        anyhow::bail!(no_device(is_zmerge_loaded(host)));
+        anyhow::bail!(no_device_refusal(is_zmerge_loaded(host)));
     }
     if requested.is_empty() {
-        all(&snapshot.zmerge)
+        select_all(&snapshot.zmerge)
     } else {
         find_named(requested, &snapshot.zmerge)
     }
@@ -38,7 +38,7 @@ pub(super) fn select_running<'a>(
     host: &HostRoot,
 ) -> anyhow::Result<Vec<&'a Zram>> {
     if snapshot.zmerge.is_empty() {
-        anyhow::bail!(no_device(is_zmerge_loaded(host)));
+        anyhow::bail!(no_device_refusal(is_zmerge_loaded(host)));
     }
     let named = requested.iter().map(|name| find(name, &snapshot.zmerge));
     let named = named.collect::<anyhow::Result<Vec<_>>>()?;
@@ -50,7 +50,7 @@ fn slots_left(device: &Zram) -> u64 {
     device.merging.as_ref().and_then(|merging| merging.slots_left.get()).unwrap_or(0)
 }
 
-fn no_device(loaded: bool) -> Refusal {
+fn no_device_refusal(loaded: bool) -> Refusal {
     if loaded {
         Refusal::advised(
             "the module zmerge is loaded and has no device",
@@ -68,7 +68,7 @@ fn find_named<'a>(requested: &[String], devices: &'a [Zram]) -> anyhow::Result<M
     let mut chosen: Vec<&Zram> = Vec::new();
     for name in requested {
         let device = find(name, devices)?;
-        hindrance(device).map_or(Ok(()), Err)?;
+        why_not_mergeable(device).map_or(Ok(()), Err)?;
         if !chosen.iter().any(|known| known.id == device.id) {
             chosen.push(device);
         }
@@ -90,13 +90,13 @@ fn find<'a>(name: &str, devices: &'a [Zram]) -> anyhow::Result<&'a Zram> {
     Err(Refusal::advised(what, "`pagewise status` names the devices; zram merges nothing").into())
 }
 
-fn all(devices: &[Zram]) -> anyhow::Result<MergeTarget<'_>> {
+fn select_all(devices: &[Zram]) -> anyhow::Result<MergeTarget<'_>> {
     let (mut can, mut others, mut first) = (Vec::new(), Vec::new(), None);
     for device in devices {
-        match hindrance(device) {
+        match why_not_mergeable(device) {
             None => can.push(device),
             Some(why) => {
-                others.push(left_out(device, &why));
+                others.push(left_out_device(device, &why));
                 first.get_or_insert(why);
             }
         }
@@ -108,7 +108,7 @@ fn all(devices: &[Zram]) -> anyhow::Result<MergeTarget<'_>> {
 }
 
 /// Why a device cannot be merged now, as far as the snapshot shows.
-fn hindrance(device: &Zram) -> Option<MergeError> {
+fn why_not_mergeable(device: &Zram) -> Option<MergeError> {
     let merging = device.merging.as_ref();
     let mode = merging.and_then(|merging| merging.mode.value());
     if device.initialised.get() == Some(false) {
@@ -121,7 +121,7 @@ fn hindrance(device: &Zram) -> Option<MergeError> {
 }
 
 /// A device that is left out. The reason is the error's message without the device's name.
-pub(super) fn left_out(device: &Zram, error: &MergeError) -> LeftOut {
+pub(super) fn left_out_device(device: &Zram, error: &MergeError) -> LeftOut {
     let why = error.to_string();
     let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why).to_owned();
     LeftOut { name: Name::from(device.name().as_str()), why }
@@ -164,7 +164,7 @@ mod tests {
     fn all_that_can_be_merged_are_and_the_others_are_told() {
         let devices =
             [device(0, "request", 0), device(1, "off", 0), raw(2), device(3, "inline", 0)];
-        let chosen = all(&devices).unwrap();
+        let chosen = select_all(&devices).unwrap();
         assert_eq!(chosen.devices.iter().map(|it| it.id).collect::<Vec<_>>(), [0, 3]);
         let lines: Vec<_> = chosen.left_out.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(lines, ["zmerge1", "zmerge2"]);
@@ -172,8 +172,11 @@ mod tests {
 
     #[test]
     fn where_none_can_be_the_first_reason_is_an_error() {
-        assert_eq!(describe(all(&[device(1, "off", 0), raw(2)])), "zmerge1: its merge_mode is off");
-        let running = describe(all(&[device(0, "request", 12_000)]));
+        assert_eq!(
+            describe(select_all(&[device(1, "off", 0), raw(2)])),
+            "zmerge1: its merge_mode is off"
+        );
+        let running = describe(select_all(&[device(0, "request", 12_000)]));
         assert_eq!(running, "zmerge0: a pass is running already");
     }
 

@@ -74,8 +74,10 @@ pub(super) fn run(
     let chosen = devices::select(&args.device, &interval.end, &host.end)?;
     chosen.devices.iter().try_for_each(|device| merge::may_merge(device.id))?;
     let stop = Stop::listen()?;
-    let waited_seconds =
-        args.when_calm.then(|| calm::wait(global, &host.end, args.timeout, &stop)).transpose()?;
+    let waited_seconds = args
+        .when_calm
+        .then(|| calm::wait_until_calm(global, &host.end, args.timeout, &stop))
+        .transpose()?;
     let mut done = Merge { left_out: chosen.left_out, waited_seconds, devices: Vec::new() };
     let mut left = None;
     for device in chosen.devices {
@@ -84,7 +86,7 @@ pub(super) fn run(
             // another merge started meanwhile, or the device is gone: the other devices can still
             // be merged
             Err(error) if args.device.is_empty() => {
-                done.left_out.push(devices::left_out(device, &error.downcast()?));
+                done.left_out.push(devices::left_out_device(device, &error.downcast()?));
             }
             Err(error) => return Err(error),
         }
@@ -122,7 +124,7 @@ fn end_passes(
             name: Name::from(name.as_str()),
             predicted_pages: None,
             before: device.clone(),
-            after: now(&host.end, &name),
+            after: read_again(&host.end, &name),
             seconds: None,
             stopped: true,
         });
@@ -143,8 +145,9 @@ fn merge_device(
     stop: &Stop,
 ) -> anyhow::Result<MergedDevice> {
     let name = device.name();
-    let predicted_pages = if args.predict { Some(predict::copies(global, &name)?) } else { None };
-    let before = now(&host.end, &name).unwrap_or_else(|| device.clone());
+    let predicted_pages =
+        if args.predict { Some(predict::count_copies(global, &name)?) } else { None };
+    let before = read_again(&host.end, &name).unwrap_or_else(|| device.clone());
     let merged = MergedDevice {
         name: Name::from(name.as_str()),
         predicted_pages,
@@ -157,7 +160,7 @@ fn merge_device(
         merge::start_merge(device.id)?;
         return Ok(merged);
     }
-    let all = slots(device, snapshot);
+    let all = count_slots(device, snapshot);
     let shown = Following::start(global, &format!("merging {name}"));
     let end = merge::merge(device.id, stop.flag(), &mut |left| shown.left(left, all))?;
     drop(shown);
@@ -166,17 +169,17 @@ fn merge_device(
         PassEnd::Stopped => None,
         PassEnd::Running => return Ok(merged),
     };
-    let after = now(&host.end, &name);
+    let after = read_again(&host.end, &name);
     Ok(MergedDevice { after, seconds, stopped: end == PassEnd::Stopped, ..merged })
 }
 
-fn slots(device: &Zram, snapshot: &Snapshot) -> u64 {
+fn count_slots(device: &Zram, snapshot: &Snapshot) -> u64 {
     let size = device.disksize.get().unwrap_or_default();
     size.get() / snapshot.page_size().get().max(1)
 }
 
 /// Reads the zmerge device again; `None` if it no longer exists.
-fn now(host: &HostRoot, name: &str) -> Option<Zram> {
+fn read_again(host: &HostRoot, name: &str) -> Option<Zram> {
     let devices = snapshot(host, &Scope::glance()).zmerge;
     devices.into_iter().find(|device| device.name() == name)
 }

@@ -16,8 +16,8 @@ use crate::again;
 
 /// The number of pages of the device that are copies of another page. Pages filled with one
 /// repeated word are not counted, because merging ignores them.
-pub(super) fn copies(global: &Global, name: &str) -> anyhow::Result<u64> {
-    let mut command = again::pagewise();
+pub(super) fn count_copies(global: &Global, name: &str) -> anyhow::Result<u64> {
+    let mut command = again::pagewise_command();
     command.args(["scan", "--duplicates", "--seed", "1", "--json", "--device"]);
     command.arg(format!("/dev/{name}")).args(global.quiet.then_some("--quiet"));
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();

@@ -38,13 +38,13 @@ pub(crate) struct Monitor {
     #[arg(long)]
     pub(crate) no_record: bool,
     /// Size of the record on disk; the oldest readings are removed first
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
     pub(crate) record_size: Bytes,
     /// Age of the oldest readings in the record, in days
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub(crate) record_days: u32,
     /// Time between two readings while memory is not short, at least 1s
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = every)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_every)]
     pub(crate) every: Duration,
     /// Address to serve metrics on: HOST:PORT, or unix:PATH
     #[arg(
@@ -70,11 +70,11 @@ pub(crate) struct Monitor {
     pub(crate) groups: Vec<String>,
 }
 
-fn every(text: &str) -> Result<Duration, String> {
+fn parse_every(text: &str) -> Result<Duration, String> {
     parse_duration_from(text, SHORTEST).map_err(|error| error.to_string())
 }
 
-fn size(text: &str) -> Result<Bytes, String> {
+fn parse_size(text: &str) -> Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
     if size.get() < SMALLEST {
         return Err(format!("expected at least {}, found {size}", Bytes::new(SMALLEST)));

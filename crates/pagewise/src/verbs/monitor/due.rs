@@ -89,7 +89,7 @@ impl Due {
     }
 
     /// The extent of the reading that is due now; `None` if none is due.
-    pub(super) fn find(&mut self, now: Instant, glance: Glance) -> Option<Extent> {
+    pub(super) fn find_due(&mut self, now: Instant, glance: Glance) -> Option<Extent> {
         if let Some((then, before)) = self.glance.replace((now, glance)) {
             self.killed |= glance.shows_kill_since(before);
             let passed = now.saturating_duration_since(then);
@@ -117,7 +117,7 @@ impl Due {
     }
 
     /// Notes that a reading of this extent was taken.
-    pub(super) fn took(&mut self, now: Instant, extent: Extent) {
+    pub(super) fn note_reading(&mut self, now: Instant, extent: Extent) {
         self.last = Some(now);
         match extent {
             Extent::Complete => {
@@ -131,7 +131,7 @@ impl Due {
     }
 
     /// Notes that the last reading showed that memory is short.
-    pub(super) fn found_short(&mut self, now: Instant) {
+    pub(super) fn note_shortage(&mut self, now: Instant) {
         self.trouble = Some(now);
     }
 }
@@ -150,8 +150,8 @@ mod tests {
         let mut due = Due::new(Duration::from_secs(10));
         let seconds = (0..100).filter_map(|second| {
             let now = begun + Duration::from_secs(second);
-            let extent = due.find(now, glances(second))?;
-            due.took(now, extent);
+            let extent = due.find_due(now, glances(second))?;
+            due.note_reading(now, extent);
             Some((second, extent))
         });
         seconds.collect()

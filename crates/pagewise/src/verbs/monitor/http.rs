@@ -53,12 +53,12 @@ pub(super) fn serve(address: &str, page: &Page) -> anyhow::Result<Vec<String>> {
     let places = listeners.iter().map(Listener::describe).collect();
     for listener in listeners {
         let page = page.clone();
-        std::thread::spawn(move || accept(&listener, &page));
+        std::thread::spawn(move || answer_connections(&listener, &page));
     }
     Ok(places)
 }
 
-fn accept(listener: &Listener, page: &Page) {
+fn answer_connections(listener: &Listener, page: &Page) {
     loop {
         let answered = match listener {
             Listener::Tcp(tcp) => tcp.accept().and_then(|(stream, _)| answer(stream, page)),
@@ -74,18 +74,18 @@ fn accept(listener: &Listener, page: &Page) {
 
 /// A connection with time limits.
 trait Connection: Read + Write {
-    fn limit(&self, time: Duration) -> io::Result<()>;
+    fn set_time_limit(&self, time: Duration) -> io::Result<()>;
 }
 
 impl Connection for TcpStream {
-    fn limit(&self, time: Duration) -> io::Result<()> {
+    fn set_time_limit(&self, time: Duration) -> io::Result<()> {
         self.set_read_timeout(Some(time))?;
         self.set_write_timeout(Some(time))
     }
 }
 
 impl Connection for UnixStream {
-    fn limit(&self, time: Duration) -> io::Result<()> {
+    fn set_time_limit(&self, time: Duration) -> io::Result<()> {
         self.set_read_timeout(Some(time))?;
         self.set_write_timeout(Some(time))
     }
@@ -157,7 +157,7 @@ fn read_request(stream: &mut impl Connection, until: Instant) -> io::Result<Aske
         if let Some(asked) = parse(&bytes) {
             return Ok(asked);
         }
-        stream.limit(time_left(until)?)?;
+        stream.set_time_limit(time_left(until)?)?;
         match stream.read(&mut piece)? {
             0 => return Ok(Asked::Bad),
             read => bytes.extend_from_slice(&piece[..read]),
@@ -190,7 +190,7 @@ fn parse(bytes: &[u8]) -> Option<Asked> {
 fn write_all(stream: &mut impl Connection, bytes: &[u8], until: Instant) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        stream.limit(time_left(until)?)?;
+        stream.set_time_limit(time_left(until)?)?;
         match stream.write(rest)? {
             0 => return Err(io::ErrorKind::WriteZero.into()),
             written => rest = &rest[written..],

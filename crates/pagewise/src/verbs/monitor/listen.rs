@@ -14,12 +14,12 @@ use super::http::Listener;
 
 /// The sockets that were passed to this process, or else a new one for this address.
 pub(super) fn open(address: &str) -> anyhow::Result<Vec<Listener>> {
-    let handed = handed_over()?;
+    let handed = take_passed_sockets()?;
     if !handed.is_empty() {
         return Ok(handed);
     }
     if let Some(path) = address.strip_prefix("unix:") {
-        return Ok(vec![unix(Path::new(path))?]);
+        return Ok(vec![open_unix_socket(Path::new(path))?]);
     }
     let refused = || {
         let what =
@@ -38,7 +38,7 @@ pub(super) fn open(address: &str) -> anyhow::Result<Vec<Listener>> {
 }
 
 /// The sockets that systemd, or another parent, opened and passed to this process.
-fn handed_over() -> anyhow::Result<Vec<Listener>> {
+fn take_passed_sockets() -> anyhow::Result<Vec<Listener>> {
     let mut handed = ListenFd::from_env();
     let mut all = Vec::new();
     for at in 0..handed.len() {
@@ -55,7 +55,7 @@ fn handed_over() -> anyhow::Result<Vec<Listener>> {
 
 /// Opens a socket in the file system. An old socket on which nobody listens is replaced; any other
 /// file with that name is left alone.
-fn unix(path: &Path) -> anyhow::Result<Listener> {
+fn open_unix_socket(path: &Path) -> anyhow::Result<Listener> {
     use std::os::unix::fs::FileTypeExt;
     let shown = || format!("--listen unix:{}", path.display());
     let is_socket = path.symlink_metadata().is_ok_and(|it| it.file_type().is_socket());

@@ -80,7 +80,7 @@ pub(super) fn run(global: &Global, args: &cli::Oom) -> anyhow::Result<Outcome> {
     let proof = match reading.sizes {
         // the other process has already printed the reason
         None => return Ok(Outcome::Status(reading.status)),
-        Some(Ok(rebuild)) => in_guest(global, args.now, rebuild)?,
+        Some(Ok(rebuild)) => prove_in_guest(global, args.now, rebuild)?,
         Some(Err(why)) => {
             output::document(&String::from_utf8_lossy(&reading.printed))?;
             bail!(Refusal::new(
@@ -137,7 +137,7 @@ fn read_log(global: &Global) -> anyhow::Result<LogReading> {
 }
 
 /// Repeats the kill in a guest, once as it was and once with each change.
-fn in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Result<OomProof> {
+fn prove_in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Result<OomProof> {
     let cache = Cache::open()?;
     let stop = Stop::listen()?;
     let shown = StepSpinner::start(global, "looking for the kernel");

@@ -35,7 +35,7 @@ pub(crate) struct PlanChoice {
     pub(crate) from: Vec<PathBuf>,
     /// Plan only the changes that fix this finding of `pagewise doctor`, such as zram-unused, or only the
     /// changes of this rule of `pagewise plan`, such as swappiness; separate several IDs with commas
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule_parser(),
         hide_possible_values = true)]
     pub(crate) only: Vec<String>,
     /// Plan what you ask for, whether or not memory is short: zram, zram=SIZE, zswap, swapfile, swapfile=SIZE,

@@ -38,17 +38,17 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "sort", "columns", "args"])]
     pub(crate) html: Option<PathBuf>,
     /// Print only these sections of the report, such as memory,processes
-    #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = crate::chosen::section())]
+    #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = crate::chosen::section_parser())]
     pub(crate) only: Vec<Section>,
     /// Sort the tables of processes and cgroups by this value, the largest first
-    #[arg(long, value_name = "ORDER", value_parser = crate::chosen::order())]
+    #[arg(long, value_name = "ORDER", value_parser = crate::chosen::order_parser())]
     pub(crate) sort: Option<Sort>,
     /// Maximum number of rows in each table (processes, cgroups); 0 prints all rows [default: 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) rows: Option<usize>,
     /// Columns of the table of processes, such as pid,command,swap
     #[arg(short = 'o', long, value_name = "COLUMN", value_delimiter = ',',
-        value_parser = crate::chosen::field())]
+        value_parser = crate::chosen::field_parser())]
     pub(crate) columns: Vec<Field>,
     /// Print the command line of each process instead of its name; a command line may contain secrets
     #[arg(long)]

@@ -9,7 +9,7 @@ use pagewise_model::typed::parse_duration;
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::{KERNELS, Kernel};
 
-use super::percent;
+use super::parse_percent;
 
 pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed with \
     each algorithm that this kernel offers, and how much RAM zram would use to store this memory. The \
@@ -55,14 +55,14 @@ pub(crate) struct Scan {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) budget: Option<Duration>,
     /// Limit on the CPU use of this command, in percent of one CPU
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) max_cpu: Option<f64>,
     /// Estimate the compressed size only for this algorithm, such as lz4 or zstd:7; may be given several
     /// times [default: all algorithms that this kernel offers]
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) algorithm: Vec<Algorithm>,
     /// Estimate how zram of kernel 6.1, 6.12 or 7.2 would store the pages, instead of zram of the running kernel
-    #[arg(long, value_name = "RELEASE", value_parser = kernel)]
+    #[arg(long, value_name = "RELEASE", value_parser = parse_kernel)]
     pub(crate) kernel_like: Option<Kernel>,
     /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same
     /// pages
@@ -125,13 +125,13 @@ impl std::str::FromStr for Amount {
         let wrong =
             || format!("expected a number of pages or of percent, as 20000 or 5%, found {text:?}");
         match text.strip_suffix('%') {
-            Some(share) => percent(share).map(Self::Percent).map_err(|_| wrong()),
+            Some(share) => parse_percent(share).map(Self::Percent).map_err(|_| wrong()),
             None => text.parse().ok().filter(|pages| *pages > 0).map(Self::Pages).ok_or_else(wrong),
         }
     }
 }
 
-pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
+pub(super) fn parse_kernel(text: &str) -> Result<Kernel, String> {
     let names = KERNELS.map(|kernel| kernel.name).join(", ");
     Kernel::from_name(text).ok_or_else(|| format!("expected one of {names}, found {text:?}"))
 }

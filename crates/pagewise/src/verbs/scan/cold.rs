@@ -26,7 +26,7 @@ pub(super) fn read_cold(host: &HostRoot, snapshot: &Snapshot, source: &Sources) 
         (Some(path), _) => path.trim_start_matches("/sys/fs/cgroup").trim_matches('/'),
         (None, true) => "",
         (None, false) => {
-            return Reading::absent(of_process(host, snapshot, source), Source::none());
+            return Reading::absent(explain_unknown(host, snapshot, source), Source::none());
         }
     };
     let read = match snapshot.mglru.is_on() {
@@ -34,18 +34,18 @@ pub(super) fn read_cold(host: &HostRoot, snapshot: &Snapshot, source: &Sources) 
             "multi-gen LRU is off: /sys/kernel/mm/lru_gen/enabled",
             snapshot.mglru.enabled.source.clone(),
         ),
-        _ => generations(host).map(|groups| cold(&groups, below).get()),
+        _ => generations(host).map(|groups| sum_cold_pages(&groups, below).get()),
     };
     match read.outcome {
         Outcome::Absent(why) if source.host => {
-            Reading::absent(format!("{why}{}", of_all(host)), read.source)
+            Reading::absent(format!("{why}{}", describe_damon_stat(host)), read.source)
         }
         _ => read,
     }
 }
 
 /// Describes what `damon_stat` reports about the whole host, if it is running; otherwise empty.
-fn of_all(host: &HostRoot) -> String {
+fn describe_damon_stat(host: &HostRoot) -> String {
     let describe = |share: Percent| {
         let share = share.get();
         format!("; damon_stat saw {share:.0} % of all memory idle, free memory and files too")
@@ -54,7 +54,7 @@ fn of_all(host: &HostRoot) -> String {
 }
 
 /// Says why cold memory of processes is unknown.
-fn of_process(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String {
+fn explain_unknown(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String {
     const NOT: &str = "the kernel shows it for cgroups (--cgroup, --host), not for processes";
     let is_watched = read_targets(host).iter().any(|pid| source.pid.contains(pid));
     match snapshot.damon.kdamonds.outcome {
@@ -68,7 +68,7 @@ fn of_process(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String 
     }
 }
 
-fn cold(groups: &[GroupGenerations], below: &str) -> Pages {
+fn sum_cold_pages(groups: &[GroupGenerations], below: &str) -> Pages {
     let is_meant = |group: &&GroupGenerations| {
         let path = group.path.as_str().trim_matches('/');
         let rest = path.strip_prefix(below);
@@ -97,7 +97,7 @@ mod tests {
             GroupGenerations { id: 1, path: path.into(), nodes }
         };
         let groups = [group("/", 1), group("/a", 2), group("/a/b", 4), group("/ab", 8)];
-        let of = |below| cold(&groups, below).get();
+        let of = |below| sum_cold_pages(&groups, below).get();
         assert_eq!((of(""), of("a"), of("a/b"), of("c")), (15, 6, 4, 0));
     }
 }

@@ -25,7 +25,7 @@ impl Dump {
     }
 
     /// Adds a page. After an error nothing more is written; [`Self::finish`] returns the error.
-    pub(super) fn page(&self, page: &[u8]) {
+    pub(super) fn add_page(&self, page: &[u8]) {
         let Ok(mut held) = self.file.lock() else { return };
         let (file, written) = &mut *held;
         if written.is_ok() {

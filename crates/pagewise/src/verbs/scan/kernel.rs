@@ -7,7 +7,7 @@ use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::kernel::{Kernel, KernelTraits};
 
 /// The kernel of this machine.
-pub(in crate::verbs) fn own(snapshot: &Snapshot) -> Kernel {
+pub(in crate::verbs) fn own_kernel(snapshot: &Snapshot) -> Kernel {
     let has_device = !snapshot.zram.is_empty();
     let parameters = is_present(snapshot, "zram.algorithm_params");
     Kernel::from_traits(&KernelTraits {
@@ -47,7 +47,7 @@ pub(super) fn offered_algorithms(snapshot: &Snapshot) -> Vec<Algorithm> {
 
 /// The algorithms fast enough for the short sample of a report; the active algorithm is always
 /// among them.
-pub(super) fn cheap(snapshot: &Snapshot) -> Vec<Algorithm> {
+pub(super) fn fast_algorithms(snapshot: &Snapshot) -> Vec<Algorithm> {
     let mut all = offered_algorithms(snapshot);
     let first = all.first().copied();
     all.retain(|algorithm| {

@@ -52,7 +52,7 @@ fn own_question(snapshot: &Snapshot) -> Question {
     Question {
         page: usize::try_from(page).unwrap_or(4096),
         pages_per_huge: huge / page.max(1),
-        kernel: kernel::own(snapshot),
+        kernel: kernel::own_kernel(snapshot),
         algorithms: kernel::offered_algorithms(snapshot),
         duplicates: true,
     }
@@ -66,7 +66,7 @@ fn show(
     cost: Cost,
 ) -> anyhow::Result<()> {
     let (estimates, notes) = (looked.estimates.as_slice(), looked.notes.as_slice());
-    let effective = effective(snapshot, estimates);
+    let effective = estimate_effective_memory(snapshot, estimates);
     let scanned = ScanReport { snapshot, estimates, effective, notes, cost };
     let shown = || {
         if global.json {
@@ -84,7 +84,7 @@ fn show(
 
 /// How much data RAM would hold if the zram device that findings recommend were full of pages like
 /// the sampled ones; `None` if the sample is too small for an estimate.
-fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
+fn estimate_effective_memory(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     let (ram, whole) = (snapshot.memory.total.get()?, estimates.first()?);
     let algorithm = whole.algorithms.first()?;
     let original = Bytes::new(whole.pages.checked_mul(whole.page_bytes.get())?);
@@ -102,7 +102,8 @@ type Estimates = Vec<Estimate>;
 ///
 /// # Errors
 /// If no page could be read; the error says why, and what would help.
-pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> anyhow::Result<Estimates> {
-    let question = Question { algorithms: kernel::cheap(snapshot), ..own_question(snapshot) };
-    sampling::glance(host, &target::largest(snapshot), &question)
+pub(super) fn scan_for_report(host: &HostRoot, snapshot: &Snapshot) -> anyhow::Result<Estimates> {
+    let question =
+        Question { algorithms: kernel::fast_algorithms(snapshot), ..own_question(snapshot) };
+    sampling::scan_for_report(host, &target::largest_processes(snapshot), &question)
 }

@@ -54,13 +54,13 @@ pub(super) fn scan(
     question: &Question,
 ) -> anyhow::Result<ScanOutcome> {
     let (target, kind) = target::resolve(&args.source, snapshot)?;
-    let options = target::options(args, Stop::listen()?.shared());
+    let options = target::sampler_options(args, Stop::listen()?.shared());
     let mut sampler = pagewise_sample::open(host, &target, options).map_err(add_advice)?;
-    refuse_nothing(sampler.so_far())?;
+    refuse_unread(sampler.so_far())?;
     let dump = args.dump.as_deref().map(Dump::new).transpose()?;
     confine(&target);
     let shown = PageBar::start(global);
-    let threads = match target::choice(args) {
+    let threads = match target::sample_choice(args) {
         Choice::Exact => std::thread::available_parallelism()?.get(),
         _ => 1,
     };
@@ -73,7 +73,11 @@ pub(super) fn scan(
             target::sample_size(args, sampler.pages()),
             sampler.pages().get(),
         ),
-        most_kept: if args.duplicates { worker::room(snapshot) / threads } else { usize::MAX },
+        most_kept: if args.duplicates {
+            worker::count_hashes_that_fit(snapshot) / threads
+        } else {
+            usize::MAX
+        },
     };
     let mut workers: Vec<Worker<'_>> = (0..threads).map(|_| Worker::new(rules)).collect();
     draw(&mut sampler, &mut workers, args, &shown);
@@ -100,7 +104,7 @@ const IF_REFUSED: &str = "`sudo pagewise scan --measure …` looks at processes 
 
 /// Returns an error if access was refused to every process: an estimate of nothing would say that
 /// there is no memory.
-fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
+fn refuse_unread(found: &Sample) -> anyhow::Result<()> {
     let mut refused = found.not_read.iter().filter(|unread| unread.why.is_refused());
     let Some(first) = refused.next().filter(|_| found.parts.is_empty()) else {
         return Ok(());
@@ -119,7 +123,7 @@ const GLANCE_TIME: Duration = Duration::from_millis(300);
 
 /// Scans a small sample for the report, or says why there is none. It is the last step before a
 /// report is printed, because it gives up rights.
-pub(super) fn glance(
+pub(super) fn scan_for_report(
     host: &HostRoot,
     target: &Target,
     question: &Question,
@@ -136,19 +140,19 @@ pub(super) fn glance(
     let sample = sampler.finish();
     let tallies = merge_workers(question, workers, sample.parts.len());
     if sample.sampled_pages().get() == 0 {
-        anyhow::bail!(nothing_read(&sample));
+        anyhow::bail!(explain_unread(&sample));
     }
     Ok(run_workers(question, "processes", &sample, tallies).estimates)
 }
 
 /// Explains why no page of the largest processes could be read, and what would help.
-fn nothing_read(sample: &Sample) -> String {
-    let mut reasons = reasons(sample);
+fn explain_unread(sample: &Sample) -> String {
+    let mut reasons = count_reasons(sample);
     reasons.extend(sample.partial.map(|why| why.to_string()));
     if reasons.is_empty() {
         reasons.push("none of them has memory that swap would take".to_owned());
     }
-    let tried = processes(sample.parts.len() + sample.not_read.len());
+    let tried = count_in_words(sample.parts.len() + sample.not_read.len());
     let help = if sample.not_read.iter().any(|unread| unread.why.is_refused()) {
         "; `sudo pagewise scan --host --measure` reads processes of all users, `pagewise scan --pid PID` \
          one of your own"
@@ -164,10 +168,10 @@ fn nothing_read(sample: &Sample) -> String {
 /// Samples the requested number of pages; by default, as many as [`PRECISE`] needs.
 fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], args: &Scan, shown: &PageBar) {
     let population = sampler.pages().get();
-    let first = Choice::pages_of(target::choice(args), sampler.pages()).get();
+    let first = Choice::pages_of(target::sample_choice(args), sampler.pages()).get();
     shown.expect(first);
     let mut drawn = sampler.run(workers);
-    if target::choice(args) != Choice::Precise {
+    if target::sample_choice(args) != Choice::Precise {
         return;
     }
     // the target is computed twice, because the variance estimated from the first pages is itself
@@ -219,7 +223,7 @@ fn run_workers(
         };
         estimates = parts.map(of_part).collect();
     }
-    estimates.insert(0, estimate(question, whole(kind, sample), &mut tallies));
+    estimates.insert(0, estimate(question, origin_of_all(kind, sample), &mut tallies));
     ScanOutcome {
         estimates,
         notes: notes(sample),
@@ -239,12 +243,12 @@ fn origin(kind: &str, name: Name, pid: Option<u32>, (part, sample): (&Part, &Sam
 
 /// An origin without an owner, for tests.
 #[cfg(test)]
-pub(super) fn nowhere(places: u64) -> Origin {
+pub(super) fn origin_for_tests(places: u64) -> Origin {
     let source = EstimateSource { kind: "file".into(), name: Name::default(), pid: None };
     Origin { source, places, swapped_pages: 0, partial: None, disturbed: Disturbed::default() }
 }
 
-fn whole(kind: &str, sample: &Sample) -> Origin {
+fn origin_of_all(kind: &str, sample: &Sample) -> Origin {
     let (name, pid) = match sample.parts.as_slice() {
         [one] => (one.name.clone(), one.pid),
         parts => (Name::from(format!("{} processes", parts.len()).as_str()), None),
@@ -256,7 +260,7 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
         swapped_pages: sample.swapped_pages().get(),
         partial: sample
             .partial
-            .map(|why| partial(why, sample))
+            .map(|why| describe_partial(why, sample))
             .or_else(|| describe_refusal(kind, sample)),
         disturbed: Disturbed {
             referenced_pages: disturbed.referenced_pages.get(),
@@ -270,7 +274,7 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
 /// not described.
 fn describe_refusal(kind: &str, sample: &Sample) -> Option<String> {
     let refused = sample.not_read.iter().filter(|unread| unread.why.is_refused()).count();
-    let all = processes(sample.parts.len() + sample.not_read.len());
+    let all = count_in_words(sample.parts.len() + sample.not_read.len());
     (refused > 0 && kind != "host")
         .then(|| format!("{refused} of {all} refused; {IF_REFUSED}; what follows is of the others"))
 }
@@ -283,7 +287,7 @@ fn population(sample: &Sample, part: &Part) -> u64 {
     if seen_alone { part.sampled.get() } else { part.pages.get() }
 }
 
-fn partial(why: Partial, sample: &Sample) -> String {
+fn describe_partial(why: Partial, sample: &Sample) -> String {
     match (sample.choice, why) {
         (Choice::Exact, _) => (),
         (_, Partial::Ended) => return format!("{why}; what was left of it is not counted"),
@@ -304,21 +308,21 @@ fn notes(sample: &Sample) -> Vec<String> {
                 .to_owned(),
         );
     }
-    notes.extend(reasons(sample));
+    notes.extend(count_reasons(sample));
     notes.extend(sample.problems.iter().map(ToString::to_string));
     notes
 }
 
 /// Why processes could not be sampled: each reason once, with the number of its processes.
-fn reasons(sample: &Sample) -> Vec<String> {
+fn count_reasons(sample: &Sample) -> Vec<String> {
     let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
     reasons.sort_unstable();
     let listed = reasons
         .chunk_by(|a, b| a == b)
-        .map(|of_one| format!("{} not read: {}", processes(of_one.len()), of_one[0]));
+        .map(|of_one| format!("{} not read: {}", count_in_words(of_one.len()), of_one[0]));
     listed.collect()
 }
 
-fn processes(count: usize) -> String {
+fn count_in_words(count: usize) -> String {
     if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
 }

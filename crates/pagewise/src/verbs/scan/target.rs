@@ -25,12 +25,12 @@ pub(in crate::verbs) fn resolve(
             (_, Some(path), ..) => (Target::File(path.clone()), "file"),
             (_, _, Some(path), _) => (Target::Device(path.clone()), "device"),
             (_, _, _, Some(path)) => (Target::Core(path.clone()), "core"),
-            _ => processes(&source.pid),
+            _ => processes_target(&source.pid),
         },
     })
 }
 
-fn processes(pids: &[u32]) -> (Target, &'static str) {
+fn processes_target(pids: &[u32]) -> (Target, &'static str) {
     match pids {
         [one] => (Target::Process(*one), "process"),
         some => (Target::Processes(some.to_vec()), "processes"),
@@ -61,7 +61,7 @@ fn find_processes(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u
 const LARGEST: usize = 16;
 
 /// The processes with the most swappable memory (anonymous and shmem).
-pub(super) fn largest(snapshot: &Snapshot) -> Target {
+pub(super) fn largest_processes(snapshot: &Snapshot) -> Target {
     let swappable = |process: &Process| {
         let sizes = [&process.rss_anon, &process.rss_shmem].into_iter().filter_map(Reading::get);
         sizes.sum::<Bytes>()
@@ -74,10 +74,10 @@ pub(super) fn largest(snapshot: &Snapshot) -> Target {
 }
 
 /// How many pages the scan is to read.
-pub(super) fn choice(args: &Scan) -> Choice {
+pub(super) fn sample_choice(args: &Scan) -> Choice {
     match (args.exact || args.duplicates, args.sample) {
         (true, _) => Choice::Exact,
-        (false, Some(amount)) => choice_of(amount),
+        (false, Some(amount)) => to_choice(amount),
         (false, None) => Choice::Precise,
     }
 }
@@ -90,13 +90,13 @@ const SIZED: u64 = 20_000;
 pub(super) fn sample_size(args: &Scan, population: Pages) -> u64 {
     let choice = match args.sample {
         _ if !args.duplicates => Choice::Exact,
-        Some(amount) => choice_of(amount),
+        Some(amount) => to_choice(amount),
         None => Choice::Count(SIZED),
     };
     choice.pages_of(population).get()
 }
 
-fn choice_of(amount: Amount) -> Choice {
+fn to_choice(amount: Amount) -> Choice {
     match amount {
         Amount::Pages(pages) => Choice::Count(pages),
         Amount::Percent(percent) => Choice::Share(percent / 100.0),
@@ -104,9 +104,9 @@ fn choice_of(amount: Amount) -> Choice {
 }
 
 /// The options of the sampler, from those of the command line.
-pub(super) fn options(args: &Scan, stop: Arc<AtomicBool>) -> Options {
+pub(super) fn sampler_options(args: &Scan, stop: Arc<AtomicBool>) -> Options {
     Options {
-        choice: choice(args),
+        choice: sample_choice(args),
         bounded: args.duplicates,
         file_backed: args.file_backed,
         others_allowed: args.measure,

@@ -52,7 +52,7 @@ impl<'a> Worker<'a> {
 
     /// Drops half of the hashes of page contents until the rest fits, at most 32 times: if all
     /// pages are equal, dropping does not help.
-    fn make_room(&mut self) {
+    fn drop_hashes(&mut self) {
         while self.kept > self.rules.most_kept && self.halvings < 32 {
             self.halvings += 1;
             self.tallies.iter_mut().for_each(|tally| tally.thin(self.halvings));
@@ -63,7 +63,7 @@ impl<'a> Worker<'a> {
 
 impl Visit for Worker<'_> {
     fn page(&mut self, origin: &Origin, page: &[u8]) {
-        let kind = kind(origin.kind);
+        let kind = memory_kind(origin.kind);
         let place =
             PagePosition { number: origin.page, kind, huge: origin.huge, share: origin.share };
         let Rules { lot, dump, shown, .. } = self.rules;
@@ -75,15 +75,15 @@ impl Visit for Worker<'_> {
             self.engine.add_unsized(page, place, tally);
         }
         self.kept += tally.kept_contents() - before;
-        self.make_room();
+        self.drop_hashes();
         if let Some(dump) = dump {
-            dump.page(page);
+            dump.add_page(page);
         }
         shown.page();
     }
 }
 
-fn kind(kind: PageKind) -> MemoryKind {
+fn memory_kind(kind: PageKind) -> MemoryKind {
     match kind {
         PageKind::Anonymous => MemoryKind::Anonymous,
         PageKind::Shmem => MemoryKind::Shmem,
@@ -94,7 +94,7 @@ fn kind(kind: PageKind) -> MemoryKind {
 
 /// Number of pages for which hashes of eight bytes fit into a quarter of the available memory less
 /// 32 MiB, but at least 1,048,576.
-pub(super) fn room(snapshot: &Snapshot) -> usize {
+pub(super) fn count_hashes_that_fit(snapshot: &Snapshot) -> usize {
     const LEAST: u64 = 1 << 20;
     const BESIDES: u64 = 32 << 20;
     let available = snapshot.memory.available.get().map_or(0, Bytes::get);
@@ -140,7 +140,7 @@ mod tests {
             assert!(worker.tallies.iter().map(Tally::kept_contents).sum::<usize>() <= 5000);
         }
         assert_eq!(worker.halvings, 4);
-        let origin = super::super::sampling::nowhere(40_000);
+        let origin = super::super::sampling::origin_for_tests(40_000);
         let found = estimate(&question, origin, &mut worker.tallies);
         assert!(!found.duplicate_pages_exact && found.most_repeated.is_none());
         let [low, high] = found.duplicate_pages_interval.expect("all were looked at");

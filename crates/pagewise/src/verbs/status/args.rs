@@ -35,7 +35,7 @@ pub(crate) struct Status {
     #[arg(long)]
     pub(crate) watch: bool,
     /// Time between two updates of --watch, at least 100ms; not with --root
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every)]
     #[arg(requires = "watch", conflicts_with = "root")]
     pub(crate) every: Duration,
 }
@@ -44,11 +44,11 @@ pub(crate) struct Status {
 #[derive(Debug, Args)]
 pub(crate) struct Top {
     /// Time between two updates, at least 100ms; not with --root
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every)]
     #[arg(conflicts_with = "root")]
     pub(crate) every: Duration,
 }
 
-fn every(text: &str) -> Result<Duration, String> {
+fn parse_every(text: &str) -> Result<Duration, String> {
     parse_duration_from(text, SHORTEST).map_err(|error| error.to_string())
 }

@@ -33,9 +33,9 @@ pub(super) fn press(view: &mut LiveView, key: Key, rows: &[LiveSubject]) -> KeyE
             (view.selected, view.open) = (None, None);
         }
         Key::Char('/') => (view.is_typing, view.open) = (true, None),
-        Key::Up | Key::Char('k') if view.open.is_none() => select(view, rows, up),
-        Key::Down | Key::Char('j') if view.open.is_none() => select(view, rows, down),
-        Key::Enter if view.open.is_none() => open(view, rows),
+        Key::Up | Key::Char('k') if view.open.is_none() => move_selection(view, rows, row_above),
+        Key::Down | Key::Char('j') if view.open.is_none() => move_selection(view, rows, row_below),
+        Key::Enter if view.open.is_none() => open_row(view, rows),
         Key::Escape => go_back(view),
         _ => {}
     }
@@ -57,22 +57,22 @@ fn type_filter(view: &mut LiveView, key: Key) {
 
 /// Moves the selection by `step`; selects the first row if none is selected or the selected row is
 /// gone.
-fn select(view: &mut LiveView, rows: &[LiveSubject], step: fn(usize) -> usize) {
+fn move_selection(view: &mut LiveView, rows: &[LiveSubject], step: fn(usize) -> usize) {
     let at = rows.iter().position(|row| Some(row) == view.selected.as_ref());
     let next = at.map_or(0, step).min(rows.len().saturating_sub(1));
     view.selected = rows.get(next).cloned();
 }
 
-fn up(row: usize) -> usize {
+fn row_above(row: usize) -> usize {
     row.saturating_sub(1)
 }
 
-fn down(row: usize) -> usize {
+fn row_below(row: usize) -> usize {
     row.saturating_add(1)
 }
 
 /// Opens the selected row, or the first one if none is selected.
-fn open(view: &mut LiveView, rows: &[LiveSubject]) {
+fn open_row(view: &mut LiveView, rows: &[LiveSubject]) {
     let selected = view.selected.as_ref().filter(|selected| rows.contains(selected));
     view.open = selected.or(rows.first()).cloned();
     view.selected.clone_from(&view.open);

@@ -53,7 +53,7 @@ impl Playback {
         self.step
     }
 
-    fn last(&self) -> usize {
+    fn last_step(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
@@ -73,7 +73,7 @@ impl Playback {
             Key::Char(',') | Key::Left => self.pause_at(self.step.saturating_sub(1)),
             Key::Char('.') | Key::Right => self.pause_at(self.step + 1),
             Key::Home => self.pause_at(0),
-            Key::End => self.pause_at(self.last()),
+            Key::End => self.pause_at(self.last_step()),
             Key::Char('+' | '=') => self.pace = (self.pace + 1).min(PACES.len() - 1),
             Key::Char('-') => self.pace = self.pace.saturating_sub(1),
             Key::Char('j') => self.typed = Some(String::new()),
@@ -84,15 +84,15 @@ impl Playback {
 
     /// Starts or pauses playback; at the last step it starts from the beginning.
     fn play_or_pause(&mut self) {
-        let is_playing = !self.is_playing && self.last() > 0;
-        if is_playing && self.step == self.last() {
+        let is_playing = !self.is_playing && self.last_step() > 0;
+        if is_playing && self.step == self.last_step() {
             self.pause_at(0);
         }
         self.is_playing = is_playing;
     }
 
     fn pause_at(&mut self, step: usize) {
-        self.step = step.min(self.last());
+        self.step = step.min(self.last_step());
         self.played = self.offsets[self.step];
         self.is_playing = false;
     }
@@ -121,14 +121,14 @@ impl Playback {
     fn find(&self, typed: &str) -> Result<usize, String> {
         if typed.contains(':') {
             return self.find_time(typed).ok_or_else(|| {
-                let [first, last] =
-                    [0, self.last()].map(|step| clock(self.unix.get(step).copied().unwrap_or(0.0)));
+                let [first, last] = [0, self.last_step()]
+                    .map(|step| format_clock(self.unix.get(step).copied().unwrap_or(0.0)));
                 format!("no step at {typed}: the recording is from {first} to {last} UTC")
             });
         }
         let number = typed.parse().ok().and_then(|number: usize| number.checked_sub(1));
-        number.filter(|step| *step <= self.last()).ok_or_else(|| {
-            let steps = self.last() + 1;
+        number.filter(|step| *step <= self.last_step()).ok_or_else(|| {
+            let steps = self.last_step() + 1;
             format!("no step {typed:?}: expected 1 to {steps}, or a time such as 12:31")
         })
     }
@@ -137,7 +137,7 @@ impl Playback {
     /// its first reading, the next day is meant.
     fn find_time(&self, typed: &str) -> Option<usize> {
         let (time, exact) = parse_time(typed)?;
-        let (first, last) = (*self.unix.first()?, *self.unix.get(self.last())?);
+        let (first, last) = (*self.unix.first()?, *self.unix.get(self.last_step())?);
         let midnight = (first / DAY).floor() * DAY;
         // a time without seconds means its whole minute: if the recording begins in that minute,
         // the first step matches
@@ -154,7 +154,7 @@ impl Playback {
         self.played += passed.as_secs_f64() * f64::from(self.pace());
         let reached = self.offsets.partition_point(|offset| *offset <= self.played);
         self.step = reached.saturating_sub(1).max(self.step);
-        self.is_playing = self.step < self.last();
+        self.is_playing = self.step < self.last_step();
     }
 
     /// Time until the next step; `None` while paused or at the last step.
@@ -175,7 +175,7 @@ fn parse_time(typed: &str) -> Option<(f64, f64)> {
     is_time.then(|| (f64::from(hours * 3600 + minutes * 60 + seconds), exact))
 }
 
-fn clock(unix: f64) -> String {
+fn format_clock(unix: f64) -> String {
     let time = SignedDuration::try_from_secs_f64(unix)
         .ok()
         .and_then(|it| Timestamp::from_duration(it).ok());

@@ -54,7 +54,7 @@ impl Recorded {
         let shown = Shown::new(reader.read(replay.host(), &Default::default()));
         let times = replay.times().iter().map(|at| (at.unix_seconds, at.monotonic_seconds));
         let playback = Playback::new(times);
-        let stalled = vec![stalled(&replay)];
+        let stalled = vec![read_stalled(&replay)];
         let (position, counted) = (LiveReplay::default(), Instant::now());
         let judged = None;
         let mut recorded =
@@ -64,12 +64,12 @@ impl Recorded {
     }
 
     /// Reads up to the step that playback has reached.
-    fn follow(&mut self) {
+    fn read_current(&mut self) {
         let (at, to) = (self.replay.at(), self.playback.step());
         if !(at..=at + BEFORE).contains(&to) {
             return self.read_anew();
         }
-        self.read_on(to);
+        self.read_up_to(to);
     }
 
     /// Reads the step that playback has reached, after the earlier steps from which its numbers are
@@ -81,19 +81,19 @@ impl Recorded {
         let choice = self.shown.choice(0);
         match self.replay.earlier() {
             Some(earlier) => {
-                self.shown.begin(self.reader.read(earlier, &choice));
-                self.shown.take(self.reader.read(self.replay.host(), &choice));
+                self.shown.restart(self.reader.read(earlier, &choice));
+                self.shown.add_reading(self.reader.read(self.replay.host(), &choice));
             }
-            None => self.shown.begin(self.reader.read(self.replay.host(), &choice)),
+            None => self.shown.restart(self.reader.read(self.replay.host(), &choice)),
         }
-        self.read_on(to);
+        self.read_up_to(to);
     }
 
-    fn read_on(&mut self, to: usize) {
+    fn read_up_to(&mut self, to: usize) {
         let choice = self.shown.choice(0);
         while self.replay.at() < to {
             self.go_to(self.replay.at() + 1);
-            self.shown.take(self.reader.read(self.replay.host(), &choice));
+            self.shown.add_reading(self.reader.read(self.replay.host(), &choice));
         }
         self.judge();
         self.show_pressure();
@@ -134,7 +134,7 @@ impl Recorded {
         while self.replay.at() > to && self.replay.backward() {}
         while self.replay.at() < to && self.replay.forward() {
             if self.replay.at() == self.stalled.len() {
-                self.stalled.push(stalled(&self.replay));
+                self.stalled.push(read_stalled(&self.replay));
             }
         }
     }
@@ -168,7 +168,7 @@ impl Recorded {
         };
     }
 
-    fn pass_time(&mut self) {
+    fn advance_playback(&mut self) {
         let now = Instant::now();
         let most = self.playback.next_in().unwrap_or_default() + LATE;
         self.playback.advance((now - self.counted).min(most));
@@ -182,16 +182,16 @@ impl Source for Recorded {
     }
 
     fn press(&mut self, key: Key) -> KeyEffect {
-        self.pass_time();
+        self.advance_playback();
         let is_taken = !self.shown.view.is_typing && self.playback.press(key);
-        let before = self.shown.read_for();
+        let before = self.shown.parts_that_affect_reading();
         let mut effect = KeyEffect::Shown;
         if !is_taken {
             let rows = self.shown.rows();
             effect = press(&mut self.shown.view, key, &rows);
         }
-        if before == self.shown.read_for() {
-            self.follow();
+        if before == self.shown.parts_that_affect_reading() {
+            self.read_current();
         } else {
             self.read_anew();
         }
@@ -204,8 +204,8 @@ impl Source for Recorded {
 
     /// A recording shows all rows in full, so the number of rows does not matter.
     fn update(&mut self, _rows: usize) {
-        self.pass_time();
-        self.follow();
+        self.advance_playback();
+        self.read_current();
     }
 }
 
@@ -213,7 +213,7 @@ fn read_fully(host: &HostRoot) -> Snapshot {
     snapshot(host, &Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) })
 }
 
-fn stalled(replay: &Replay) -> Option<u64> {
+fn read_stalled(replay: &Replay) -> Option<u64> {
     psi(replay.host()).memory.some.total_us.get().map(Micros::get)
 }
 
@@ -397,7 +397,7 @@ mod tests {
             for key in keys {
                 recorded.press(key);
                 recorded.playback.advance(Duration::from_secs(7));
-                recorded.follow();
+                recorded.read_current();
                 let mut jumped = opened(&bytes);
                 jumped.shown.view = recorded.shown.view.clone();
                 jumped.playback = recorded.playback.clone();

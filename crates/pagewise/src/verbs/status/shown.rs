@@ -79,14 +79,14 @@ impl Shown {
     }
 
     /// Starts again with this reading: as there is no reading before it, nothing has a rate.
-    pub(super) fn begin(&mut self, (end, sample): (Snapshot, LiveSample)) {
+    pub(super) fn restart(&mut self, (end, sample): (Snapshot, LiveSample)) {
         self.interval = Interval::single(end);
         self.sample = sample;
         self.verdict = pagewise_decide::judge(&self.interval);
     }
 
     /// Adds the next reading, and judges the interval from the previous one.
-    pub(super) fn take(&mut self, (end, sample): (Snapshot, LiveSample)) {
+    pub(super) fn add_reading(&mut self, (end, sample): (Snapshot, LiveSample)) {
         self.sample = sample;
         let before = std::mem::replace(&mut self.interval.end, end);
         self.interval.start = Some(Box::new(before));
@@ -133,7 +133,7 @@ impl Shown {
     }
 
     /// The parts of the view's state that affect what is read.
-    pub(super) fn read_for(&self) -> (bool, Option<LiveSubject>) {
+    pub(super) fn parts_that_affect_reading(&self) -> (bool, Option<LiveSubject>) {
         (self.view.groups, self.view.open.clone())
     }
 }

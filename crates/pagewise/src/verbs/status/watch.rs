@@ -18,7 +18,7 @@ use crate::advisers;
 
 pub(super) fn run(global: &Global, every: Duration) -> anyhow::Result<Outcome> {
     if let Some(refusal) = refusal(global) {
-        advisers::tell(&refusal.into());
+        advisers::print_error(&refusal.into());
         return Ok(Outcome::Status(exit::USAGE));
     }
     let screen = LiveScreen::prepare()?;
@@ -80,10 +80,10 @@ impl Source for Watch {
     /// Handles a key. If the key opens a row, its details are read at once, even if the view is
     /// frozen.
     fn press(&mut self, key: live::Key) -> KeyEffect {
-        let before = self.shown.read_for();
+        let before = self.shown.parts_that_affect_reading();
         let rows = self.shown.rows();
         let effect = press(&mut self.shown.view, key, &rows);
-        if before != self.shown.read_for() {
+        if before != self.shown.parts_that_affect_reading() {
             let (_, sample) = self.reader.read(&self.host, &self.shown.choice(self.rows));
             let kswapd_percent = self.shown.sample.kswapd_percent;
             self.shown.sample = LiveSample { kswapd_percent, ..sample };
@@ -101,7 +101,7 @@ impl Source for Watch {
             self.rows = rows;
         }
         if !self.shown.view.is_frozen {
-            self.shown.take(self.reader.read(&self.host, &self.shown.choice(self.rows)));
+            self.shown.add_reading(self.reader.read(&self.host, &self.shown.choice(self.rows)));
             self.keep_pressure();
         }
         self.deadline = (self.deadline + self.every).max(Instant::now() + self.every / 2);

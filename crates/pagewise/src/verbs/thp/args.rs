@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use pagewise_model::Percent;
 use pagewise_model::typed::{NotAPercentage, parse_duration};
 
-use super::percent;
+use super::parse_percent;
 
 pub(super) const THP: &str = "Show which memory is in huge pages, and which other memory could be in huge \
     pages; collapse memory into huge pages, or split huge pages.\n\n\
@@ -218,13 +218,13 @@ pub(crate) struct CollapseArgs {
     pub(crate) opted_in: bool,
     /// Limit on how much the memory of the processes (PSS) grows because of the collapse, in percent; with
     /// --cgroup, the limit applies to the memory charged to the cgroup
-    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = growth)]
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = parse_growth)]
     pub(crate) max_growth: f64,
     /// Time limit for collapsing the memory of the selected processes; with --watch, the limit for each pass
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) deadline: Duration,
     /// Limit on the CPU use of this command, in percent of one CPU
-    #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = parse_percent)]
     pub(crate) pace: f64,
     /// Observe with DAMON for this long which memory the processes access, and collapse the accessed memory first
     /// [default: collapse the ranges with the most pages in RAM first]
@@ -260,6 +260,6 @@ pub(crate) struct CollapseArgs {
 
 /// Parses --max-growth into a share of 1. The maximum is 100 %, because collapsing a range at most
 /// doubles its memory.
-pub(super) fn growth(text: &str) -> Result<f64, NotAPercentage> {
+pub(super) fn parse_growth(text: &str) -> Result<f64, NotAPercentage> {
     Percent::parse_within(text, 0.0..=100.0).map(Percent::share)
 }

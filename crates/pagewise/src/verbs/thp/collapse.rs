@@ -16,7 +16,7 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 
 use super::opted_in::OptedIn;
 use super::watch::{self, Evidence};
-use super::{block, refuse_recording, targets};
+use super::{huge_page_size, refuse_recording, targets};
 use crate::cli::CollapseArgs;
 use crate::input;
 use pagewise_lab::redaction::Redaction;
@@ -42,18 +42,18 @@ pub(super) fn run(
     let stop = Stop::listen()?;
     let unknown = args.by_access.and_then(|time| {
         let _shown = Spinner::start(global, time);
-        let profile = accesses(&host.end, &interval.end, &targets, time, &stop);
+        let profile = measure_accesses(&host.end, &interval.end, &targets, time, &stop);
         profile.map(|profile| targets.heat = Some(profile)).err().map(|why| format!("{why:#}"))
     });
     let shown = Measuring::start(global, "collapsing");
-    let wish = wish(args, block(&interval.end));
-    let evidence = evidence(args, &targets, wish.block)?;
+    let wish = wish(args, huge_page_size(&interval.end));
+    let evidence = begin_evidence(args, &targets, wish.block)?;
     if evidence.is_some() {
-        watch::before(args.every, stop.flag());
+        watch::wait_before_collapse(args.every, stop.flag());
     }
     let mut tell = |done: u64, all: u64, so_far: &Collapse| {
-        shown.show_count(narrow(done), narrow(all));
-        evidence.iter().for_each(|evidence| evidence.tell(so_far.collapsed));
+        shown.show_count(to_u32(done), to_u32(all));
+        evidence.iter().for_each(|evidence| evidence.set_collapsed(so_far.collapsed));
     };
     let mut collapse =
         pagewise_hugepages::collapse(&host.end, &targets, &wish, stop.flag(), &mut tell)?;
@@ -89,7 +89,7 @@ fn collapse_opted_in(
         anyhow::bail!(Refusal::advised(what, "sudo pagewise thp collapse --opted-in"));
     }
     let stop = Stop::listen()?;
-    let block = block(&host.interval(&Scope::glance(), || anyhow::Ok(()))?.end);
+    let block = huge_page_size(&host.interval(&Scope::glance(), || anyhow::Ok(()))?.end);
     let (done, interval) = OptedIn::run(global, host, &wish(args, block), &stop)?;
     let collapse = &done.into_collapse();
     let cost = cost::so_far(started, &interval);
@@ -98,7 +98,7 @@ fn collapse_opted_in(
 }
 
 /// Which memory the processes access, measured with DAMON, or why that is unknown.
-fn accesses(
+fn measure_accesses(
     host: &HostRoot,
     snapshot: &Snapshot,
     targets: &CollapseTargets,
@@ -119,7 +119,7 @@ fn accesses(
     Ok(profile?)
 }
 
-fn evidence(
+fn begin_evidence(
     args: &CollapseArgs,
     targets: &CollapseTargets,
     block: u64,
@@ -129,7 +129,7 @@ fn evidence(
     Evidence::begin(folder, args.counter.as_deref(), pids, block).map(Some)
 }
 
-pub(super) fn narrow(blocks: u64) -> u32 {
+pub(super) fn to_u32(blocks: u64) -> u32 {
     u32::try_from(blocks).unwrap_or(u32::MAX)
 }
 

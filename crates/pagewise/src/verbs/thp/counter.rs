@@ -27,7 +27,7 @@ pub(super) fn try_counter(counter: &str) -> anyhow::Result<()> {
 /// long.
 pub(crate) fn read_counter(counter: &str) -> Option<u64> {
     let mut child = start_counter(counter).ok()?;
-    let answered = until_it_ends(&mut child);
+    let answered = wait_for_success(&mut child);
     if !answered {
         let _ = child.kill();
         let _ = child.wait();
@@ -50,7 +50,7 @@ fn shell() -> std::io::Result<PathBuf> {
     pagewise_observe::find_program("sh".as_ref()).map_err(std::io::Error::other)
 }
 
-fn until_it_ends(child: &mut Child) -> bool {
+fn wait_for_success(child: &mut Child) -> bool {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         match child.try_wait() {

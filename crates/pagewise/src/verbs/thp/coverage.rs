@@ -13,7 +13,7 @@ use pagewise_terminal::progress::Spinner;
 use pagewise_terminal::{Global, Outcome, interrupt, output, screen};
 
 use super::super::new_page::NewPage;
-use super::{block, targets, walks};
+use super::{huge_page_size, targets, walks};
 use crate::cli::Thp;
 use crate::input;
 
@@ -70,7 +70,7 @@ fn read_coverage(
     interval: &Interval,
 ) -> (Vec<ProcessCoverage>, Vec<String>) {
     let (mut looked, mut not) = (Vec::new(), Vec::new());
-    let size = block(&interval.end);
+    let size = huge_page_size(&interval.end);
     for (pid, name) in processes.iter().take(MOST) {
         let pid = *pid;
         match coverage::run_with_timeout(PATIENCE, move || coverage::process(pid, size, true)) {

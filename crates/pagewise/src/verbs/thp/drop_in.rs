@@ -27,7 +27,7 @@ struct Unit {
 }
 
 pub(super) fn run(args: &DropInArgs) -> anyhow::Result<Outcome> {
-    let unit = parse(&show(&args.name)?);
+    let unit = parse(&read_properties(&args.name)?);
     if !unit.name.ends_with(".service") {
         let what = format!("unit {}: only services have an environment and a program", unit.name);
         return Err(Refusal::advised(what, LIST).into());
@@ -53,7 +53,7 @@ const LIST: &str =
     clippy::disallowed_methods,
     reason = "only systemd knows what it can do and what its units have"
 )]
-fn show(unit: &str) -> anyhow::Result<String> {
+fn read_properties(unit: &str) -> anyhow::Result<String> {
     let refused = |what: String, why: String| Refusal {
         next: Some(LIST.to_owned()),
         ..Refusal::new(what, why)
@@ -83,7 +83,7 @@ fn parse(shown: &str) -> Unit {
         match line.split_once('=') {
             Some(("Id", name)) => name.clone_into(&mut unit.name),
             Some(("MemoryTHP", _)) => unit.has_setting = true,
-            Some(("Environment", all)) => unit.environment = variables_of(all),
+            Some(("Environment", all)) => unit.environment = parse_variables(all),
             Some(("ExecStart", command)) => {
                 let path = command.split("path=").nth(1).and_then(|rest| rest.split(" ;").next());
                 unit.program = path.map(str::to_owned);
@@ -95,7 +95,7 @@ fn parse(shown: &str) -> Unit {
 }
 
 /// Parses the environment variables of a unit as systemd prints them: `A=1 "B=2 3"`.
-fn variables_of(all: &str) -> Vec<(String, String)> {
+fn parse_variables(all: &str) -> Vec<(String, String)> {
     let mut words = vec![String::new()];
     let (mut is_quoted, mut letters) = (false, all.chars());
     while let Some(letter) = letters.next() {

@@ -40,7 +40,7 @@ pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Re
 }
 
 /// Size of a huge page in bytes; 2 MiB if the kernel does not show it.
-fn block(snapshot: &Snapshot) -> u64 {
+fn huge_page_size(snapshot: &Snapshot) -> u64 {
     snapshot.thp.pmd_size.get().map_or(2 << 20, Bytes::get)
 }
 

@@ -51,15 +51,15 @@ impl OptedIn {
             Self { units: BTreeMap::new(), troubled: BTreeMap::new(), stuck: BTreeSet::new() };
         loop {
             let interval = host.interval(&collapse::scope(), || anyhow::Ok(()))?;
-            own.pass(global, host, &interval.end, wish, stop);
+            own.make_pass(global, host, &interval.end, wish, stop);
             let Some(rest) = wish.watch.filter(|_| !stop.is_asked()) else {
                 return own.end().map(|own| (own, interval));
             };
-            wait(rest, stop);
+            wait_for_next_pass(rest, stop);
         }
     }
 
-    fn pass(
+    fn make_pass(
         &mut self,
         global: &Global,
         host: &Recording,
@@ -67,7 +67,7 @@ impl OptedIn {
         wish: &CollapseWish,
         stop: &Stop,
     ) {
-        let found = self.find(snapshot, Bytes::new(wish.block));
+        let found = self.find_opted_in(snapshot, Bytes::new(wish.block));
         self.units.retain(|cgroup, _| found.contains_key(cgroup));
         self.troubled.retain(|cgroup, _| found.contains_key(cgroup));
         for (cgroup, targets) in found {
@@ -78,15 +78,21 @@ impl OptedIn {
             let spent = earlier.map_or(Bytes::new(0), |earlier| earlier.collapse.growth);
             let once = CollapseWish { watch: None, spent, ..*wish };
             match collapse(global, host, &targets, &once, stop) {
-                Ok(pass) => self.keep(global, cgroup, pass, wish),
-                Err(error) => self.tell(cgroup, error.to_string()),
+                Ok(pass) => self.add_results(global, cgroup, pass, wish),
+                Err(error) => self.print_failure(cgroup, error.to_string()),
             }
         }
     }
 
-    fn keep(&mut self, global: &Global, cgroup: String, pass: Collapse, wish: &CollapseWish) {
+    fn add_results(
+        &mut self,
+        global: &Global,
+        cgroup: String,
+        pass: Collapse,
+        wish: &CollapseWish,
+    ) {
         let unit = name_of(&cgroup);
-        if wish.watch.is_some() && is_told(global, &pass) {
+        if wish.watch.is_some() && is_worth_printing(global, &pass) {
             output::message(format_args!("{unit}: {}", describe_pass(&pass)));
         }
         match self.units.get_mut(&cgroup) {
@@ -100,7 +106,7 @@ impl OptedIn {
 
     /// Prints why the collapse failed for a container. The same reason is printed once, because a
     /// pass follows every few seconds.
-    fn tell(&mut self, cgroup: String, why: String) {
+    fn print_failure(&mut self, cgroup: String, why: String) {
         if self.troubled.get(&cgroup) != Some(&why) {
             output::message(format_args!("{}: {why}", name_of(&cgroup)));
             self.troubled.insert(cgroup, why);
@@ -124,14 +130,18 @@ impl OptedIn {
 
     /// The processes that opted in, by the cgroup of their container or unit. Processes with less
     /// anonymous memory than one huge page are left out, and their environment is not read.
-    fn find(&mut self, snapshot: &Snapshot, block: Bytes) -> BTreeMap<String, CollapseTargets> {
+    fn find_opted_in(
+        &mut self,
+        snapshot: &Snapshot,
+        block: Bytes,
+    ) -> BTreeMap<String, CollapseTargets> {
         let mut units: BTreeMap<String, CollapseTargets> = BTreeMap::new();
         let (own, all) = (std::process::id(), &snapshot.processes.list);
         self.stuck.retain(|pid| all.iter().any(|process| process.pid == *pid));
         let is_large =
             |process: &&Process| process.rss_anon.get().is_some_and(|anon| anon >= block);
         for process in all.iter().filter(is_large).filter(|process| process.pid != own) {
-            if !self.has_asked(process.pid) {
+            if !self.has_opted_in(process.pid) {
                 continue;
             }
             let cgroup = process.cgroup.value();
@@ -148,7 +158,7 @@ impl OptedIn {
 
     /// Whether the process opted in; false if it has ended, or if its environment cannot be read in
     /// time.
-    fn has_asked(&mut self, pid: u32) -> bool {
+    fn has_opted_in(&mut self, pid: u32) -> bool {
         if self.stuck.contains(&pid) {
             return false;
         }
@@ -170,12 +180,12 @@ fn collapse(
 ) -> Result<Collapse, ActError> {
     let shown = Measuring::start(global, "collapsing");
     let mut tell = |done, all, _: &Collapse| {
-        shown.show_count(collapse::narrow(done), collapse::narrow(all));
+        shown.show_count(collapse::to_u32(done), collapse::to_u32(all));
     };
     pagewise_hugepages::collapse(&host.end, targets, wish, stop.flag(), &mut tell)
 }
 
-fn is_told(global: &Global, pass: &Collapse) -> bool {
+fn is_worth_printing(global: &Global, pass: &Collapse) -> bool {
     !global.quiet && !global.json && pass.collapsed > 0
 }
 
@@ -187,7 +197,7 @@ fn describe_pass(pass: &Collapse) -> String {
     )
 }
 
-fn wait(time: Duration, stop: &Stop) {
+fn wait_for_next_pass(time: Duration, stop: &Stop) {
     let until = Instant::now() + time;
     while Instant::now() < until && !stop.is_asked() {
         std::thread::sleep(PIECE.min(time));

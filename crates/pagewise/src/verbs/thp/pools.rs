@@ -46,13 +46,13 @@ impl Pools {
         }
         let needed = (bytes as u64).div_ceil(pool.page_bytes.get());
         let total = pool.total.get().context("the size of its pool is not known")?;
-        self.borrow(pool.page_bytes, total + needed)?;
+        self.enlarge(pool.page_bytes, total + needed)?;
         Ok(PoolMemory::map(bytes, pool.page_bytes)?)
     }
 
     /// Enlarges a hugetlb pool for the duration of the measurement. If memory is too fragmented for
     /// that, the pool keeps its size.
-    fn borrow(&mut self, page: Bytes, pages: u64) -> anyhow::Result<()> {
+    fn enlarge(&mut self, page: Bytes, pages: u64) -> anyhow::Result<()> {
         if self.loans.is_none() {
             self.loans = Some(HostLoans::open(false)?);
         }

@@ -19,7 +19,7 @@ use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, output, screen};
 
 use super::targets::{self, ThpTargets};
-use super::{block, refuse_recording};
+use super::{huge_page_size, refuse_recording};
 use crate::cli::RestrainArgs;
 use crate::input;
 
@@ -37,7 +37,7 @@ pub(super) fn run(
     let confinement =
         if args.split { Confinement::for_splitting() } else { Confinement::for_processes() };
     confinement.enter();
-    let restrain = all(&host.end, &interval.end, &targets, args, &stop)?;
+    let restrain = restrain_all(&host.end, &interval.end, &targets, args, &stop)?;
     let done = Restrained {
         snapshot: &interval.end,
         restrain: &restrain,
@@ -52,7 +52,7 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-fn all(
+fn restrain_all(
     host: &HostRoot,
     snapshot: &Snapshot,
     targets: &ThpTargets,
@@ -61,7 +61,8 @@ fn all(
 ) -> anyhow::Result<Restrain> {
     let mut restrain = Restrain::default();
     for (pid, name) in &targets.processes {
-        let looked = restrain_process(host, *pid, block(snapshot), args, stop, &mut restrain);
+        let looked =
+            restrain_process(host, *pid, huge_page_size(snapshot), args, stop, &mut restrain);
         let left_out = match looked {
             Err(error) if targets.processes.len() == 1 => return Err(error),
             other => other.err().map(|error| format!("{error:#}")),
@@ -88,25 +89,25 @@ fn restrain_process(
 ) -> anyhow::Result<()> {
     let before = coverage::proportional(pid)?;
     let page = rustix::param::page_size() as u64;
-    let (seen, partial) = contents(host, pid, block / page, args, stop)?;
+    let (seen, partial) = count_zero_pages(host, pid, block / page, args, stop)?;
     restrain.partial = restrain.partial.take().or(partial);
     let bloated: Vec<u64> = tally(&seen, page, restrain).iter().map(|at| at * block).collect();
     if args.split {
         let split = pagewise_hugepages::split(pid, block, &bloated, stop.flag())?;
         let after = coverage::proportional(pid)?;
         restrain.split = Some(restrain.split.unwrap_or(0) + split);
-        restrain.memory_before = sum(restrain.memory_before, before);
-        restrain.memory_after = sum(restrain.memory_after, after);
+        restrain.memory_before = add_optional(restrain.memory_before, before);
+        restrain.memory_after = add_optional(restrain.memory_after, after);
     }
     Ok(())
 }
 
-fn sum(so_far: Option<Bytes>, more: Bytes) -> Option<Bytes> {
+fn add_optional(so_far: Option<Bytes>, more: Bytes) -> Option<Bytes> {
     Some(so_far.unwrap_or_default().saturating_add(more))
 }
 
 /// Counts the zero pages in every huge page; the key is the number of the huge page.
-fn contents(
+fn count_zero_pages(
     host: &HostRoot,
     pid: u32,
     pages_per_block: u64,

@@ -5,7 +5,7 @@ use glob::Pattern;
 use pagewise_facts::groups;
 use pagewise_model::{Name, Process, Refusal, Snapshot};
 
-use super::super::limits::by_unit;
+use super::super::limits::find_by_unit;
 use crate::cli::TargetArgs;
 
 /// The selected processes.
@@ -25,16 +25,19 @@ pub(crate) fn resolve(
 ) -> anyhow::Result<Option<ThpTargets>> {
     let all = &snapshot.processes.list;
     if let Some(path) = &whose.cgroup {
-        return in_cgroup(path, snapshot).map(Some);
+        return find_in_cgroup(path, snapshot).map(Some);
     }
     if let Some(unit) = &whose.unit {
-        return in_unit(unit, snapshot).map(Some);
+        return find_in_unit(unit, snapshot).map(Some);
     }
     if let Some(glob) = &whose.name {
         let pattern = Pattern::new(glob)?;
         let found = all.iter().filter(|process| pattern.matches(process.name.as_str()));
-        return some(found, &format!("--name {glob}: expected a process of that name, found none"))
-            .map(Some);
+        return require_targets(
+            found,
+            &format!("--name {glob}: expected a process of that name, found none"),
+        )
+        .map(Some);
     }
     let named = |pid: &u32| {
         let known = all.iter().find(|process| process.pid == *pid);
@@ -43,21 +46,24 @@ pub(crate) fn resolve(
     };
     let found: Result<Vec<&Process>, Refusal> = whose.pid.iter().map(named).collect();
     let found = found?;
-    Ok((!found.is_empty()).then(|| whom(found.into_iter())))
+    Ok((!found.is_empty()).then(|| collect_targets(found.into_iter())))
 }
 
 const LIST: &str = "ps -eo pid,comm lists processes; in a name * and ? stand for others";
 
-fn some<'a>(found: impl Iterator<Item = &'a Process>, none: &str) -> anyhow::Result<ThpTargets> {
+fn require_targets<'a>(
+    found: impl Iterator<Item = &'a Process>,
+    none: &str,
+) -> anyhow::Result<ThpTargets> {
     let own = std::process::id();
-    let targets = whom(found.filter(|process| process.pid != own));
+    let targets = collect_targets(found.filter(|process| process.pid != own));
     if targets.processes.is_empty() {
         anyhow::bail!(Refusal::advised(none.to_owned(), LIST));
     }
     Ok(targets)
 }
 
-fn whom<'a>(found: impl Iterator<Item = &'a Process>) -> ThpTargets {
+fn collect_targets<'a>(found: impl Iterator<Item = &'a Process>) -> ThpTargets {
     let mut targets = ThpTargets::default();
     for process in found {
         targets.processes.push((process.pid, process.name.clone()));
@@ -68,22 +74,26 @@ fn whom<'a>(found: impl Iterator<Item = &'a Process>) -> ThpTargets {
     targets
 }
 
-fn in_cgroup(path: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
+fn find_in_cgroup(path: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
     let none = format!("--cgroup {path}: expected a memory cgroup with processes, found none");
     let found = groups::find(snapshot, path);
-    in_group(&found.map_or_else(|| Name::from(path), |group| group.path.clone()), &none, snapshot)
+    find_in_group(
+        &found.map_or_else(|| Name::from(path), |group| group.path.clone()),
+        &none,
+        snapshot,
+    )
 }
 
-fn in_unit(unit: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
-    let group = by_unit(snapshot, unit)?;
+fn find_in_unit(unit: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
+    let group = find_by_unit(snapshot, unit)?;
     let none = format!("--unit {}: its cgroup has no processes", Name::from(unit));
-    in_group(&group, &none, snapshot)
+    find_in_group(&group, &none, snapshot)
 }
 
-fn in_group(group: &Name, none: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
+fn find_in_group(group: &Name, none: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
     let all = snapshot.processes.list.iter();
     let found = all.filter(|process| groups::holds(group, process));
-    Ok(ThpTargets { cgroup: Some(group.as_str().to_owned()), ..some(found, none)? })
+    Ok(ThpTargets { cgroup: Some(group.as_str().to_owned()), ..require_targets(found, none)? })
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl Evidence {
             collapsed: collapsed.clone(),
         };
         let thread = std::thread::Builder::new().name("evidence".to_owned());
-        let thread = thread.spawn(move || look.until_the_end())?;
+        let thread = thread.spawn(move || look.record_until_end())?;
         Ok(Self {
             folder: folder.to_owned(),
             counter: counter.map(str::to_owned),
@@ -67,7 +67,7 @@ impl Evidence {
     }
 
     /// Passes on how many ranges are collapsed so far, for the next records.
-    pub(super) fn tell(&self, collapsed: u64) {
+    pub(super) fn set_collapsed(&self, collapsed: u64) {
         self.collapsed.store(collapsed, Ordering::Relaxed);
     }
 
@@ -96,7 +96,7 @@ fn lines(moments: &[WatchSample]) -> anyhow::Result<String> {
 }
 
 /// Waits before the first collapse, so that the records show the state before it.
-pub(super) fn before(time: Duration, stop: &AtomicBool) {
+pub(super) fn wait_before_collapse(time: Duration, stop: &AtomicBool) {
     let until = Instant::now() + time;
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(PIECE);
@@ -112,7 +112,7 @@ struct WatchRound {
 }
 
 impl WatchRound {
-    fn until_the_end(self) -> Vec<WatchSample> {
+    fn record_until_end(self) -> Vec<WatchSample> {
         let (began, mut every, mut moments) = (Instant::now(), EVERY, Vec::new());
         while !self.end.load(Ordering::Relaxed) {
             let looked = Instant::now();

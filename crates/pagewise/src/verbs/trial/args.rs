@@ -82,7 +82,7 @@ pub(crate) struct Trial {
     pub(crate) memory: Option<Bytes>,
     /// Smallest difference between A and B that matters to you; if the whole confidence interval of the
     /// difference lies within plus or minus this value, the verdict is equivalent
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_effect)]
     pub(crate) min_effect: f64,
     /// Number of warm-up rounds (one run with A and one with B) whose results are discarded, in addition to the very
     /// first run
@@ -117,6 +117,6 @@ pub(crate) struct Trial {
 }
 
 /// Parses the size of an effect as a fraction of one.
-fn effect(text: &str) -> Result<f64, NotAPercentage> {
+fn parse_effect(text: &str) -> Result<f64, NotAPercentage> {
     Percent::parse_within(text, 0.0..=50.0).map(Percent::share)
 }

@@ -10,7 +10,7 @@ use pagewise_model::{TrialArm, TrialSetting};
 
 /// Whether both arms are equivalent on this machine: each setting of one arm is also set by the
 /// other, or is already the current value.
-pub(super) fn same_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bool {
+pub(super) fn are_equivalent_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bool {
     let is_met = |set: &TrialSetting, by: &TrialArm| match setting_of(by, &set.knob) {
         Some(other) => other.value == set.value,
         None => is_current(set, knobs),
@@ -40,12 +40,14 @@ fn is_current(set: &TrialSetting, knobs: &[KnobReading]) -> bool {
     };
     knobs.iter().find(named).is_some_and(|reading| {
         let is_switch = reading.knob.domain == Domain::Bool;
-        reading.active().is_some_and(|live| spell(live, is_switch) == spell(&set.value, is_switch))
+        reading.active().is_some_and(|live| {
+            normalize_value(live, is_switch) == normalize_value(&set.value, is_switch)
+        })
     })
 }
 
 /// Maps the spellings of a boolean value to "1" or "0", so that equal values compare as equal.
-fn spell(value: &str, is_switch: bool) -> &str {
+fn normalize_value(value: &str, is_switch: bool) -> &str {
     match value {
         "1" | "Y" | "y" | "true" if is_switch => "1",
         "0" | "N" | "n" | "false" if is_switch => "0",
@@ -77,14 +79,15 @@ mod tests {
     #[test]
     fn an_arm_that_sets_what_there_is_changes_nothing() {
         let knobs = [current_value("vm.swappiness", "60"), current_value("zswap.enabled", "N")];
-        let same = |a: &[(&str, &str)], b: &[(&str, &str)]| same_here(&arm(a), &arm(b), &knobs);
+        let same =
+            |a: &[(&str, &str)], b: &[(&str, &str)]| are_equivalent_here(&arm(a), &arm(b), &knobs);
         assert!(same(&[], &[("vm.swappiness", "60")]));
         assert!(same(&[("zswap.enabled", "0")], &[("vm.swappiness", "60")]));
         assert!(!same(&[], &[("vm.swappiness", "61")]));
         assert!(!same(&[("vm.swappiness", "60")], &[("vm.swappiness", "100")]));
         assert!(!same(&[], &[("vm.page-cluster", "3")]), "what is not known may differ");
         let swap = TrialArm { swap: Some(Vec::new()), ..arm(&[]) };
-        assert!(!same_here(&arm(&[]), &swap, &knobs));
+        assert!(!are_equivalent_here(&arm(&[]), &swap, &knobs));
     }
 
     #[test]

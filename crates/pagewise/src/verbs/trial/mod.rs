@@ -60,7 +60,7 @@ fn compare_with_current(
     let unchanged = |arm: &TrialArm| Some((arm.name.clone(), current::why_unchanged(arm, knobs)?));
     let lines: Vec<(String, String)> = arms.iter().filter_map(unchanged).collect();
     if let [a, b] = arms.as_slice() {
-        if !same_is_meant && current::same_here(a, b, knobs) {
+        if !same_is_meant && current::are_equivalent_here(a, b, knobs) {
             let why: Vec<&str> = lines.iter().map(|(_, why)| why.as_str()).collect();
             let what = format!("A and B are the same on this machine: {}", why.join(", "));
             let next = "set another value in --a or --b; --aa if you mean it";
@@ -140,14 +140,14 @@ fn report_outcome(
     match trouble {
         None => kept.map(|()| Outcome::Done),
         Some(ExperimentError::Stopped) => {
-            say_stopped(&tried, is_all_back);
+            print_stopped(&tried, is_all_back);
             kept.map(|()| Outcome::Status(exit::STOPPED))
         }
         Some(trouble) => Err(anyhow!(trouble)),
     }
 }
 
-fn say_stopped(tried: &TrialReport<'_>, is_all_back: bool) {
+fn print_stopped(tried: &TrialReport<'_>, is_all_back: bool) {
     let (pairs, of) = (tried.trial.pairs, tried.trial.planned_pairs);
     let kept = match tried.evidence {
         Some(folder) => {

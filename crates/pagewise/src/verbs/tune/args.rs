@@ -38,7 +38,7 @@ pub(crate) struct Tune {
     pub(crate) goal: Goal,
     /// Plan only the changes of these rules of `pagewise plan`, or the changes that fix these findings of `pagewise
     /// doctor`; separate several IDs with commas, such as zram-unused,swappiness
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule_parser(),
         hide_possible_values = true)]
     pub(crate) only: Vec<String>,
     /// Do not ask before the first change
@@ -49,10 +49,10 @@ pub(crate) struct Tune {
     #[arg(long)]
     pub(crate) no_bench: bool,
     /// How long to watch the machine before the changes, and again after them; at least 8 s, or nothing can be shown
-    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = watch)]
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = parse_watch_time)]
     pub(crate) watch: Duration,
     /// How long programs may adapt to the changes before they are judged
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = watch)]
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_watch_time)]
     pub(crate) settle: Duration,
     /// Judge by this shell command, which runs again and again before and after the changes: by the number that ends
     /// its last line (higher is better), or, if there is none, by the time that it takes
@@ -72,7 +72,7 @@ pub(crate) struct Tune {
 
 /// Parses --watch and --settle. They have an upper limit because the timer of the trial must run
 /// longer than both.
-fn watch(text: &str) -> Result<Duration, String> {
+fn parse_watch_time(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
     let time = parse_duration(text).map_err(|error| error.to_string())?;
     if time <= LONGEST { Ok(time) } else { Err("expected at most 24h".to_owned()) }

@@ -34,7 +34,7 @@ impl CounterSource {
             Self::Command(command) => read_counter(command),
             Self::File { path, key } => {
                 let bytes = UserFile::open(Path::new(path), MOST_OUTPUT).ok()?.into_bytes().ok()?;
-                number_of(&String::from_utf8_lossy(&bytes), key)
+                number_after_key(&String::from_utf8_lossy(&bytes), key)
             }
         }
     }
@@ -48,7 +48,7 @@ impl CounterSource {
 }
 
 /// The number after a key at the start of a line: `key 7`, `key: 7` or `key=7`.
-fn number_of(text: &str, key: &str) -> Option<u64> {
+fn number_after_key(text: &str, key: &str) -> Option<u64> {
     let after = |line: &str| {
         let rest = line.trim_start().strip_prefix(key)?;
         let value = rest.trim_start_matches([' ', '\t', ':', '=']);
@@ -113,7 +113,7 @@ impl<'a> Live<'a> {
     }
 
     /// The longest time that a period may take: `watch`, or longer if runs of the command are long.
-    pub(super) fn longest(&self, watch: Duration) -> Duration {
+    pub(super) fn longest_period(&self, watch: Duration) -> Duration {
         watch + 2 * self.first_run * u32::try_from(FEWEST_RUNS).unwrap_or(u32::MAX)
     }
 
@@ -244,11 +244,11 @@ mod tests {
     #[test]
     fn the_number_of_a_key_follows_it() {
         let text = "low 3\nlower 4\nhits: 12,5\nx=9\nnone\n";
-        assert_eq!(number_of(text, "lower"), Some(4));
-        assert_eq!(number_of(text, "low"), Some(3));
-        assert_eq!(number_of(text, "hits"), Some(12));
-        assert_eq!(number_of(text, "x"), Some(9));
-        assert_eq!((number_of(text, "none"), number_of(text, "gone")), (None, None));
+        assert_eq!(number_after_key(text, "lower"), Some(4));
+        assert_eq!(number_after_key(text, "low"), Some(3));
+        assert_eq!(number_after_key(text, "hits"), Some(12));
+        assert_eq!(number_after_key(text, "x"), Some(9));
+        assert_eq!((number_after_key(text, "none"), number_after_key(text, "gone")), (None, None));
     }
 
     #[test]

@@ -47,9 +47,13 @@ impl Passed {
 ///
 /// # Errors
 /// If the verb exits with a status other than 0, or if somebody stops this program.
-pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::Result<Value> {
+pub(super) fn run_for_document(
+    global: &Global,
+    words: &[&str],
+    stop: &Stop,
+) -> anyhow::Result<Value> {
     let verb = words.first().copied().unwrap_or_default();
-    let mut command = again::pagewise();
+    let mut command = again::pagewise_command();
     command.args(words).arg("--json").stdin(Stdio::null()).stdout(Stdio::piped());
     if global.quiet {
         command.arg("--quiet");

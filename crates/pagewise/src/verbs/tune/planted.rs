@@ -194,7 +194,7 @@ impl Host {
     }
 
     /// The best answer according to the model, with a steady load.
-    fn best(&self) -> Best {
+    fn best_answer(&self) -> Best {
         let mut changed = *self;
         (self.change)(&mut changed);
         match (changed.wait_us() + 0.1) / (self.wait_us() + 0.1) {
@@ -319,7 +319,7 @@ impl Machine for Running {
 }
 
 /// What `tune` decides about a host; the code is the same as for a live machine.
-fn tuned(host: Host, seed: u64, named: Option<&Named>) -> PeriodsVerdict {
+fn tune_host(host: Host, seed: u64, named: Option<&Named>) -> PeriodsVerdict {
     let mut machine = Running::new(host, seed);
     let before = watch_before(&mut machine, TIMES).unwrap();
     machine.change();
@@ -349,7 +349,7 @@ fn is_wrong(best: Best, found: Difference) -> bool {
 #[test]
 fn the_best_answers_are_those_of_the_model() {
     for host in HOSTS {
-        assert_eq!(host.best(), host.best, "{}: {:?}", host.name, host.misses());
+        assert_eq!(host.best_answer(), host.best, "{}: {:?}", host.name, host.misses());
     }
 }
 
@@ -358,7 +358,7 @@ fn each_host_is_tuned_rightly_or_no_difference_is_shown() {
     for host in HOSTS {
         for seed in SEEDS.take(3) {
             for named in [None, Some(&requests())] {
-                let found = tuned(host, seed, named);
+                let found = tune_host(host, seed, named);
                 let is_wrong = is_wrong(host.best, found.difference);
                 assert!(!is_wrong, "{} {seed}: {found:#?}", host.name);
                 let has_gain = host.best == Best::Keep && named.is_none();
@@ -373,8 +373,8 @@ const SEEDS: std::ops::Range<u64> = 1001..1201;
 
 /// How many seeds lead to the right answer, to "no difference" although there is one, and to a
 /// wrong answer.
-fn count(host: Host, named: Option<&Named>) -> [usize; 3] {
-    let all: Vec<Difference> = SEEDS.map(|seed| tuned(host, seed, named).difference).collect();
+fn count_answers(host: Host, named: Option<&Named>) -> [usize; 3] {
+    let all: Vec<Difference> = SEEDS.map(|seed| tune_host(host, seed, named).difference).collect();
     let right = all.iter().filter(|found| is_right(host.best, **found)).count();
     let wrong = all.iter().filter(|found| is_wrong(host.best, **found)).count();
     [right, all.len() - right - wrong, wrong]
@@ -399,8 +399,8 @@ fn table() -> String {
             Best::Either => "no difference",
         };
         let three: Vec<&str> =
-            SEEDS.take(3).map(|seed| word(tuned(host, seed, None).difference)).collect();
-        let (own, counter) = (count(host, None), count(host, Some(&requests())));
+            SEEDS.take(3).map(|seed| word(tune_host(host, seed, None).difference)).collect();
+        let (own, counter) = (count_answers(host, None), count_answers(host, Some(&requests())));
         for [right, not_shown, wrong] in [own, counter] {
             let name = host.name;
             assert!(wrong * 50 <= right + not_shown + wrong, "{name}: {wrong} wrong");
@@ -445,16 +445,24 @@ fn a_brake_takes_the_change_back_at_once() {
     let machine = || Running::new(HOSTS[0], 1);
     let calm = [slice(0, 3); 9];
     let mut brake = Brake::new(&mut machine(), &calm);
-    assert_eq!(brake.pull(slice(1_800_000, 3)), None, "1.8 of the first 5 s do not decide");
     assert_eq!(
-        brake.pull(slice(0, 5)).unwrap(),
+        brake.find_reason_to_stop(slice(1_800_000, 3)),
+        None,
+        "1.8 of the first 5 s do not decide"
+    );
+    assert_eq!(
+        brake.find_reason_to_stop(slice(0, 5)).unwrap(),
         "the kernel killed 2 processes for lack of memory"
     );
     let mut brake = Brake::new(&mut machine(), &calm);
-    let stuck: Vec<Option<String>> = (0..4).map(|_| brake.pull(slice(4_000_000, 3))).collect();
+    let stuck: Vec<Option<String>> =
+        (0..4).map(|_| brake.find_reason_to_stop(slice(4_000_000, 3))).collect();
     assert_eq!(stuck[..3], [None, None, None]);
     assert_eq!(stuck[3].as_deref(), Some("all tasks waited for memory for 16 s of the last 20 s"));
     let usual = [slice(4_000_000, 3); 9];
     let mut brake = Brake::new(&mut machine(), &usual);
-    assert!((0..9).all(|_| brake.pull(slice(4_500_000, 3)).is_none()), "it was like this before");
+    assert!(
+        (0..9).all(|_| brake.find_reason_to_stop(slice(4_500_000, 3)).is_none()),
+        "it was like this before"
+    );
 }

@@ -82,12 +82,12 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    fn grown(&self, counter: fn(&Counters) -> Option<u64>) -> Option<f64> {
+    fn growth(&self, counter: fn(&Counters) -> Option<u64>) -> Option<f64> {
         Some(counter(&self.to)?.checked_sub(counter(&self.from)?)? as f64)
     }
 
     fn rate(&self, counter: fn(&Counters) -> Option<u64>) -> Option<f64> {
-        Some(self.grown(counter)? / self.seconds)
+        Some(self.growth(counter)? / self.seconds)
     }
 }
 
@@ -123,11 +123,11 @@ pub(super) struct Brake {
 impl Brake {
     pub(super) fn new(machine: &mut dyn Machine, before: &[Slice]) -> Self {
         let kills = before.last().map_or_else(|| machine.counters().kills, |last| last.to.kills);
-        Self { kills, usual: waiting(before), seen: Vec::new() }
+        Self { kills, usual: share_of_waiting(before), seen: Vec::new() }
     }
 
     /// Adds a slice; returns why the change must be undone now, if there is a reason.
-    fn pull(&mut self, slice: Slice) -> Option<String> {
+    fn find_reason_to_stop(&mut self, slice: Slice) -> Option<String> {
         self.seen.push(slice);
         let kills =
             slice.to.kills.zip(self.kills).map_or(0, |(now, then)| now.saturating_sub(then));
@@ -143,7 +143,7 @@ impl Brake {
         });
         let long: Vec<Slice> = long.copied().collect();
         let seconds: f64 = long.iter().map(|slice| slice.seconds).sum();
-        let share = waiting(&long);
+        let share = share_of_waiting(&long);
         if seconds >= LONG.as_secs_f64() && share >= MOST.max(2.0 * self.usual) {
             return Some(format!(
                 "all tasks waited for memory for {:.0} s of the last {seconds:.0} s",
@@ -155,8 +155,8 @@ impl Brake {
 }
 
 /// Share of the time in which all tasks waited for memory; 0 if it is not known.
-fn waiting(slices: &[Slice]) -> f64 {
-    let waited: f64 = slices.iter().filter_map(|slice| slice.grown(|it| it.full_us)).sum();
+fn share_of_waiting(slices: &[Slice]) -> f64 {
+    let waited: f64 = slices.iter().filter_map(|slice| slice.growth(|it| it.full_us)).sum();
     let seconds: f64 = slices.iter().map(|slice| slice.seconds).sum();
     if seconds > 0.0 { waited / 1e6 / seconds } else { 0.0 }
 }
@@ -182,7 +182,7 @@ pub(super) fn watch_after(
     let until = machine.now() + times.settle;
     while let Some(left) = until.checked_sub(machine.now()).filter(|left| !left.is_zero()) {
         let slice = pass_slice(machine, left.min(Duration::from_secs(5)), false)?;
-        if let Some(why) = brake.pull(slice) {
+        if let Some(why) = brake.find_reason_to_stop(slice) {
             return Ok(Watched { slices: Vec::new(), braked: Some(why) });
         }
     }
@@ -207,7 +207,7 @@ fn watch(
             return Ok(Watched { slices, braked: None });
         }
         let slice = pass_slice(machine, times.slice(), true)?;
-        let braked = brake.as_mut().and_then(|brake| brake.pull(slice));
+        let braked = brake.as_mut().and_then(|brake| brake.find_reason_to_stop(slice));
         slices.push(slice);
         if braked.is_some() {
             return Ok(Watched { slices, braked });
@@ -248,7 +248,7 @@ pub(super) fn judge(
     named: Option<&Named>,
 ) -> PeriodsVerdict {
     let mut all: Vec<Periods> =
-        named.map(|named| of_user(named, before, after)).into_iter().collect();
+        named.map(|named| judge_user_measure(named, before, after)).into_iter().collect();
     let mut unknown = Vec::new();
     for measure in MEASURES {
         let values = |slices: &[Slice]| -> Vec<f64> {
@@ -275,7 +275,7 @@ pub(super) fn judge(
     judge_periods(&all, seconds, unknown)
 }
 
-fn of_user(named: &Named, before: &[Slice], after: &[Slice]) -> Periods {
+fn judge_user_measure(named: &Named, before: &[Slice], after: &[Slice]) -> Periods {
     let is_of_load = before.iter().all(|slice| slice.measured.is_none());
     let value = |slice: &Slice| slice.measured.or_else(|| slice.rate(|it| it.counted));
     let [before, after] =

@@ -87,16 +87,18 @@ impl Store {
     pub(in crate::verbs) fn summaries(&self) -> anyhow::Result<Vec<ReadingSummary>> {
         let mut all = Vec::new();
         match self {
-            Self::Recording(_) => self.each(f64::NEG_INFINITY, f64::INFINITY, &mut |replay| {
-                unpack(replay, &mut all);
-                Ok(())
-            })?,
+            Self::Recording(_) => {
+                self.for_each_replay(f64::NEG_INFINITY, f64::INFINITY, &mut |replay| {
+                    add_summaries(replay, &mut all);
+                    Ok(())
+                })?
+            }
             Self::Ring(shelf, files) => {
                 for file in files {
                     match shelf.summaries(file.name) {
                         Ok(Some(summaries)) => all.extend(summaries),
-                        Ok(None) => each_of_file(shelf, file, &mut |replay| {
-                            unpack(replay, &mut all);
+                        Ok(None) => for_replay_of_file(shelf, file, &mut |replay| {
+                            add_summaries(replay, &mut all);
                             Ok(())
                         })?,
                         // the monitor has removed this file meanwhile
@@ -115,7 +117,7 @@ impl Store {
 
     /// Calls `look` for each file that may have readings between these times, the oldest file
     /// first.
-    pub(in crate::verbs) fn each(
+    pub(in crate::verbs) fn for_each_replay(
         &self,
         from: f64,
         to: f64,
@@ -133,7 +135,7 @@ impl Store {
                     // file systems may store the time of the last change in whole seconds
                     let is_earlier = (file.changed_unix_seconds as f64 + 1.0) < from;
                     if !is_later && !is_earlier {
-                        each_of_file(shelf, file, look)?;
+                        for_replay_of_file(shelf, file, look)?;
                     }
                 }
                 Ok(())
@@ -153,7 +155,7 @@ impl Store {
     }
 }
 
-fn unpack(replay: &mut Replay, all: &mut Vec<ReadingSummary>) {
+fn add_summaries(replay: &mut Replay, all: &mut Vec<ReadingSummary>) {
     loop {
         let at = replay.times()[replay.at()].unix_seconds;
         all.push(ReadingSummary::of_host(at, replay.host()));
@@ -163,7 +165,7 @@ fn unpack(replay: &mut Replay, all: &mut Vec<ReadingSummary>) {
     }
 }
 
-fn each_of_file(
+fn for_replay_of_file(
     shelf: &Shelf,
     file: &StoredFile,
     look: &mut dyn FnMut(&mut Replay) -> anyhow::Result<()>,

@@ -42,7 +42,7 @@ impl Check {
     pub(super) fn begin(self, pid: u32) {
         let look = move || {
             std::thread::sleep(self.wait);
-            let listed = [self.read_output(pid), self.arenas(pid)];
+            let listed = [self.read_output(pid), self.describe_arenas(pid)];
             listed.iter().flatten().filter(|_| !self.quiet).for_each(output::message);
         };
         // if no thread can be started, the command runs without the check
@@ -66,7 +66,7 @@ impl Check {
 
     /// Warns if malloc has more arenas than there are CPU cores: memory that is free in one arena
     /// cannot be used by another.
-    fn arenas(&self, pid: u32) -> Option<String> {
+    fn describe_arenas(&self, pid: u32) -> Option<String> {
         let cores = std::thread::available_parallelism().ok()?.get();
         let asks = matches!(self.program.allocator, Allocator::Glibc | Allocator::Static);
         let heaps = coverage::heaps(pid, self.block).ok().filter(|_| asks)?;

@@ -79,10 +79,12 @@ pub(in super::super) fn build(
 ) -> Vec<(&'static str, String)> {
     let requested =
         ROWS.iter().filter(|row| row.name != "JAVA_TOOL_OPTIONS" || allocator == Allocator::Jvm);
-    requested.filter_map(|row| Some((row.name, value(row, switch, has(row.name))?))).collect()
+    requested
+        .filter_map(|row| Some((row.name, choose_value(row, switch, has(row.name))?)))
+        .collect()
 }
 
-fn value(row: &Row, switch: Switch, had: Option<String>) -> Option<String> {
+fn choose_value(row: &Row, switch: Switch, had: Option<String>) -> Option<String> {
     let word = match switch {
         Switch::On => row.on?,
         Switch::Off => row.off?,

@@ -64,13 +64,13 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<Outcome> {
     let program = inspect(&args.command);
     let host = input::open(global)?.without_start();
     let seen = host.interval(&Scope::glance(), || anyhow::Ok(()))?.end;
-    tell_kernel(switch, &seen)?;
+    set_kernel_policy(switch, &seen)?;
     let mut set = variables(switch, program.allocator, |name| std::env::var(name).ok());
     set.extend(args.arenas.map(|count| (environment::ARENAS, count.to_string())));
     if args.check.is_zero() {
-        return start::become_it(&args.command, &set);
+        return start::replace_process(&args.command, &set);
     }
-    let block = super::block(&seen);
+    let block = super::huge_page_size(&seen);
     let check = check::Check { switch, program, wait: args.check, block, quiet: global.quiet };
     start::run(&args.command, &set, check)
 }
@@ -88,19 +88,19 @@ fn switch(args: &SwitchArgs, message: Option<&str>) -> anyhow::Result<Switch> {
 
 /// Sets the kernel's policy for this process (prctl). Some kernels do not support "only advised"
 /// for a process; a global policy of madvise then has the same effect.
-fn tell_kernel(switch: Switch, seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
+fn set_kernel_policy(switch: Switch, seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
     match switch {
         Switch::On => Ok(()),
         Switch::Off => Ok(disable_huge_pages(Allowed::Nothing)?),
         Switch::Advised => match disable_huge_pages(Allowed::Advised) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::InvalidInput => by_policy(seen),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => check_global_policy(seen),
             Err(error) => Err(error.into()),
         },
     }
 }
 
-fn by_policy(seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
+fn check_global_policy(seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
     let policy = seen.thp.enabled.value().map(|choice| choice.active.as_str());
     if policy != Some("always") {
         return Ok(());

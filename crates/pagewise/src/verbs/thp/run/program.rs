@@ -51,9 +51,9 @@ pub(in super::super) struct Program {
 
 pub(in super::super) fn inspect(command: &[String]) -> Program {
     let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
-    let file = command.first().and_then(|name| find(name)).and_then(|path| head(&path));
+    let file = command.first().and_then(|name| find(name)).and_then(|path| read_head(&path));
     let allocator = find_name(preloaded.as_bytes());
-    let allocator = allocator.or_else(|| file.as_deref().map(judge));
+    let allocator = allocator.or_else(|| file.as_deref().map(detect_allocator));
     Program { allocator: allocator.unwrap_or(Allocator::Glibc) }
 }
 
@@ -63,23 +63,23 @@ fn find(name: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(name));
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| runs(path))
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_executable(path))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a program that the user named, not the host")]
-fn runs(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     let file = std::fs::File::open(path).and_then(|file| file.metadata());
     file.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a program that the user named, not the host")]
-fn head(path: &Path) -> Option<Vec<u8>> {
+fn read_head(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
-fn judge(file: &[u8]) -> Allocator {
+fn detect_allocator(file: &[u8]) -> Allocator {
     if !file.starts_with(b"\x7fELF") {
         return Allocator::Glibc;
     }
@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn marks_tell_allocators_apart() {
-        let elf = |text: &[u8]| judge(&[b"\x7fELF...", text].concat());
+        let elf = |text: &[u8]| detect_allocator(&[b"\x7fELF...", text].concat());
         assert_eq!(elf(b"/lib64/ld-linux-x86-64.so.2\0libc.so.6\0"), Allocator::Glibc);
         assert_eq!(elf(b"ld-linux-x86-64.so.2\0libjemalloc.so.2\0"), Allocator::Jemalloc);
         assert_eq!(elf(b"nothing"), Allocator::Static);
         assert_eq!(elf(b"\xff Go buildinf:"), Allocator::Go);
         assert_eq!(elf(b"ld-linux libjli.so"), Allocator::Jvm);
-        assert_eq!(judge(b"#!/bin/sh\n"), Allocator::Glibc);
+        assert_eq!(detect_allocator(b"#!/bin/sh\n"), Allocator::Glibc);
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn path_for(name: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Replaces this process by the command (exec); no check of its huge pages can follow.
-pub(super) fn become_it(words: &[String], set: &Set) -> anyhow::Result<Outcome> {
+pub(super) fn replace_process(words: &[String], set: &Set) -> anyhow::Result<Outcome> {
     let error = command(words, set)?.exec();
     outcome_of_failed_start(words, error)
 }
@@ -65,12 +65,12 @@ pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<O
     check.begin(child.id());
     for signal in signals.forever() {
         if signal != SIGCHLD {
-            hand_on(&child, signal);
+            forward_signal(&child, signal);
         } else if let Some(status) = child.try_wait()? {
-            return Ok(Outcome::Status(as_shell(status)));
+            return Ok(Outcome::Status(shell_status(status)));
         }
     }
-    Ok(Outcome::Status(as_shell(child.wait()?)))
+    Ok(Outcome::Status(shell_status(child.wait()?)))
 }
 
 fn outcome_of_failed_start(words: &[String], error: std::io::Error) -> anyhow::Result<Outcome> {
@@ -82,7 +82,7 @@ fn outcome_of_failed_start(words: &[String], error: std::io::Error) -> anyhow::R
     Err(anyhow::Error::new(error).context(name.to_owned()))
 }
 
-fn hand_on(child: &Child, signal: i32) {
+fn forward_signal(child: &Child, signal: i32) {
     let from_terminal = [SIGINT, SIGQUIT].contains(&signal) && std::io::stderr().is_terminal();
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)).filter(|_| !from_terminal)
@@ -93,7 +93,7 @@ fn hand_on(child: &Child, signal: i32) {
 }
 
 /// The exit status that a shell would report for the command.
-fn as_shell(status: ExitStatus) -> u8 {
+fn shell_status(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(exit::FAILED),
         (None, Some(signal)) => u8::try_from(signal).map_or(exit::FAILED, exit::of_signal),
