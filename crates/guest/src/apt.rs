@@ -99,10 +99,13 @@ impl Apt {
             chown(&fetched, Some(user), None).with_path(&fetched)?;
         }
         let apt = Self { folder, compared, fetcher };
-        let source = format!("deb [signed-by={}] {} {suite} main\n", keyring()?, mirror()?);
-        for (name, text) in
-            [("status", String::new()), ("sources.list", source), ("apt.conf", apt.configuration())]
-        {
+        let source =
+            format!("deb [signed-by={}] {} {suite} main\n", find_keyring()?, find_mirror()?);
+        for (name, text) in [
+            ("status", String::new()),
+            ("sources.list", source),
+            ("apt.conf", apt.render_configuration()),
+        ] {
             files::write(&apt.folder.join(name), text.as_bytes(), 0o644)?;
         }
         apt.run("apt-get", &["--quiet=2", "update"])?;
@@ -113,7 +116,7 @@ impl Apt {
     /// redirected below the folder, and no hooks run after apt. A list that cannot be fetched is an
     /// error; by default apt would treat it as empty. `ForceHash` makes `install --print-uris`
     /// print SHA-256; otherwise it prints an MD5 sum if the lists have one.
-    fn configuration(&self) -> String {
+    fn render_configuration(&self) -> String {
         let user = match self.fetcher {
             Fetcher::Root => "APT::Sandbox::User \"root\";\n",
             Fetcher::Ourselves | Fetcher::Sandboxed(_) => "",
@@ -249,8 +252,8 @@ impl Fetcher {
         let output = program::output("apt-config", command.args(["dump", "APT::Sandbox::User"]))?;
         let name = output.split('"').nth(1).unwrap_or_default();
         let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        Ok(match user::number_of(name, &accounts) {
-            Some(number) if number != 0 && !user::exists(number) => Self::Root,
+        Ok(match user::uid_of_account(name, &accounts) {
+            Some(number) if number != 0 && !user::is_mapped_here(number) => Self::Root,
             Some(number) if number != 0 => Self::Sandboxed(number),
             // Either this system has no user `_apt`, and apt fails with a message, or apt is
             // configured to stay root.
@@ -266,7 +269,7 @@ const PREFIX: &str = "pagewise-apt-";
 /// Makes a world-readable folder on disk, and a link to it in the private folder. The link is made
 /// first, so that a kill between the two leaves no folder that nothing points to.
 fn make_reachable(ours: &Path) -> Result<PathBuf, Error> {
-    let Some(parent) = files::on_disk() else { return Ok(ours.join(NAME)) };
+    let Some(parent) = files::find_folder_on_disk() else { return Ok(ours.join(NAME)) };
     let folder = parent.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
     let link = ours.join(NAME);
     symlink(&folder, &link).with_path(&link)?;
@@ -279,7 +282,8 @@ fn make_reachable(ours: &Path) -> Result<PathBuf, Error> {
 pub(crate) fn discard(ours: &Path) -> Result<(), Error> {
     let Ok(folder) = fs::read_link(ours.join(NAME)) else { return Ok(()) };
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let is_apts = name.starts_with(PREFIX) && folder.parent() == files::on_disk().as_deref();
+    let is_apts =
+        name.starts_with(PREFIX) && folder.parent() == files::find_folder_on_disk().as_deref();
     if is_apts { files::remove_folder(&folder) } else { Ok(()) }
 }
 
@@ -290,7 +294,7 @@ fn package_name(path: &Path) -> Option<String> {
     name.rsplit_once('_').map(|(name, _)| name.replace("%3a", ":"))
 }
 
-fn keyring() -> Result<&'static str, Error> {
+fn find_keyring() -> Result<&'static str, Error> {
     let found = KEYRINGS.into_iter().find(|path| Path::new(path).is_file());
     found.ok_or_else(|| Error::Missing {
         program: "the Debian keyring".to_owned(),
@@ -300,7 +304,7 @@ fn keyring() -> Result<&'static str, Error> {
 
 /// URI of the mirror of the first Debian archive among apt's own sources. Archives of others do not
 /// have the packages of every suite.
-fn mirror() -> Result<String, Error> {
+fn find_mirror() -> Result<String, Error> {
     let mut command = Command::new("apt-get");
     let format = "$(LABEL)\t$(REPO_URI)";
     command.args(["indextargets", "--format", format, "Created-By: Packages"]);

@@ -23,7 +23,7 @@ use std::{env, fs};
 use pagewise_model::Bytes;
 use serde::{Serialize, Serializer};
 
-use crate::entry::{MANIFEST, Manifest, Sum, build, recipe, sums};
+use crate::entry::{MANIFEST, Manifest, Sum, build, compute_sums, recipe_version};
 use crate::error::{Error, ErrorContext};
 use crate::folder::Folder;
 use crate::item::{Flavour, Item, SuiteKernel, is_suite};
@@ -102,7 +102,7 @@ impl CacheEntry {
 #[derive(Debug, Serialize)]
 pub struct Listed {
     /// The item, in the form that `lab cache` takes.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "serialize_as_text")]
     pub item: Item,
     /// The Debian suite that the item is from.
     pub suite: String,
@@ -141,7 +141,7 @@ impl Cache {
                 path: "cache".into(),
                 what: "no folder for it: set PAGEWISE_CACHE, XDG_CACHE_HOME or HOME".to_owned(),
             })?;
-        Self::open_in(&folder).map_err(|error| error.named_by(name))
+        Self::open_in(&folder).map_err(|error| error.with_variable(name))
     }
 
     /// Opens this folder as the cache.
@@ -193,7 +193,7 @@ impl Cache {
         tell: &mut dyn FnMut(&str),
     ) -> Result<CacheEntry, Error> {
         match self.find_entry(item, stop)? {
-            Some(kept) if kept.manifest.recipe != recipe(item) => {
+            Some(kept) if kept.manifest.recipe != recipe_version(item) => {
                 let noun = item.noun();
                 tell(&format!("{item}: the cached {noun} was made otherwise and is fetched again"));
             }
@@ -206,7 +206,7 @@ impl Cache {
         }
         self.fetch(item, stop, tell)?;
         let removed = "it was removed from the cache while it was fetched";
-        self.find_entry(item, stop)?.ok_or_else(|| item.unusable(removed.to_owned()))
+        self.find_entry(item, stop)?.ok_or_else(|| item.unusable_error(removed.to_owned()))
     }
 
     /// The cached entry of an item; its files are not verified.
@@ -226,7 +226,7 @@ impl Cache {
 
     /// The newest cached cloud kernel whose release `matches`; if there is none, the newest generic
     /// kernel.
-    pub(crate) fn newest(
+    pub(crate) fn find_newest(
         &self,
         matches: impl Fn(&str) -> bool,
     ) -> Result<Option<CacheEntry>, Error> {
@@ -241,7 +241,8 @@ impl Cache {
             }
         }
         let newest = found.into_iter().max_by(|(one_is_cloud, one), (two_is_cloud, two)| {
-            (one_is_cloud, numbers(one.release())).cmp(&(two_is_cloud, numbers(two.release())))
+            (one_is_cloud, release_numbers(one.release()))
+                .cmp(&(two_is_cloud, release_numbers(two.release())))
         });
         Ok(newest.map(|(_, kept)| kept))
     }
@@ -258,7 +259,7 @@ impl Cache {
     ) -> Result<(), Error> {
         let aside = self.folder().join("new").join(item.file_name());
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
-        remove_aside(&aside)?;
+        remove_unfinished(&aside)?;
         files::make_folder(&aside)?;
         let built = build(item, &aside, tell);
         // Ctrl-C also reaches apt, whose error message would hide that the user stopped the fetch.
@@ -269,7 +270,7 @@ impl Cache {
             files::remove_folder(&entry)?;
             fs::rename(&built, &entry).with_path(&entry)
         });
-        remove_aside(&aside)?;
+        remove_unfinished(&aside)?;
         placed
     }
 
@@ -289,13 +290,13 @@ impl Cache {
         let aside = self.folder().join("new").join(item.file_name());
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
         let kept = self.find_entry(&item, stop)?;
-        let kept = kept.ok_or_else(|| item.unusable("it is not in the cache".to_owned()))?;
-        remove_aside(&aside)?;
+        let kept = kept.ok_or_else(|| item.unusable_error("it is not in the cache".to_owned()))?;
+        remove_unfinished(&aside)?;
         files::make_folder(&aside)?;
         let built = build(&item, &aside, tell);
         let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
         let verdict = built.and_then(|built| compare(&kept, &built));
-        remove_aside(&aside)?;
+        remove_unfinished(&aside)?;
         verdict
     }
 
@@ -307,7 +308,7 @@ impl Cache {
             let aside = entry.path();
             let fetching = aside.with_extension("lock");
             let Some(_lock) = Lock::try_take(&fetching, Kind::Alone)? else { continue };
-            remove_aside(&aside)?;
+            remove_unfinished(&aside)?;
             lines.push(format!("removed {}, left by a fetch that was killed", aside.display()));
         }
         Ok(lines)
@@ -334,7 +335,7 @@ impl Cache {
         let stop = AtomicBool::new(false);
         let listed = |item: Item| {
             let kept = self.find_entry(&item, &stop)?.filter(CacheEntry::is_whole);
-            let size = Bytes::new(size(&self.entry_path(&item)));
+            let size = Bytes::new(disk_usage(&self.entry_path(&item)));
             let release = kept.as_ref().map(|kept| kept.manifest.release.clone());
             let packages = kept.map_or_else(Vec::new, |kept| kept.manifest.packages);
             Ok(Listed { suite: item.suite().to_owned(), item, release, packages, size })
@@ -358,7 +359,7 @@ impl Cache {
 }
 
 /// The numbers in a kernel's release, for comparing releases: 7.10 is newer than 7.2.
-fn numbers(release: &str) -> Vec<u64> {
+fn release_numbers(release: &str) -> Vec<u64> {
     let digits = release.split(|letter: char| !letter.is_ascii_digit());
     digits.filter_map(|digits| digits.parse().ok()).collect()
 }
@@ -371,7 +372,7 @@ fn compare(kept: &CacheEntry, built: &Path) -> Result<Verdict, Error> {
     if made.packages != kept.manifest.packages {
         return Ok(Verdict::MovedOn(made.packages));
     }
-    let mut found = sums(kept.folder.path())?;
+    let mut found = compute_sums(kept.folder.path())?;
     found.remove(MANIFEST);
     let names: BTreeSet<&String> = found.keys().chain(made.files.keys()).collect();
     let differs = names.into_iter().filter(|name| found.get(*name) != made.files.get(*name));
@@ -379,7 +380,7 @@ fn compare(kept: &CacheEntry, built: &Path) -> Result<Verdict, Error> {
     Ok(if differs.is_empty() { Verdict::Same } else { Verdict::Differs(differs) })
 }
 
-fn as_text<S: Serializer>(item: &Item, to: S) -> Result<S::Ok, S::Error> {
+fn serialize_as_text<S: Serializer>(item: &Item, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(item)
 }
 
@@ -394,13 +395,13 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
 
 /// Space that a folder uses on disk, in bytes of allocated blocks: less than the lengths of the
 /// files if one has holes.
-fn size(folder: &Path) -> u64 {
+fn disk_usage(folder: &Path) -> u64 {
     let files = files::files_below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
 }
 
 /// Removes the folder of an unfinished fetch, and apt's folder that it refers to.
-fn remove_aside(aside: &Path) -> Result<(), Error> {
+fn remove_unfinished(aside: &Path) -> Result<(), Error> {
     apt::discard(aside)?;
     files::remove_folder(aside)
 }
@@ -428,7 +429,7 @@ mod tests {
         fs::create_dir_all(entry.join("modules")).unwrap();
         fs::write(entry.join("image"), b"kernel").unwrap();
         fs::write(entry.join("modules/a.ko"), b"module").unwrap();
-        let files = sums(&entry).unwrap();
+        let files = compute_sums(&entry).unwrap();
         let (suite, release) = (item.suite().to_owned(), release.to_owned());
         let (packages, archives) = (Vec::new(), BTreeMap::new());
         let manifest = Manifest { suite, release, recipe: 0, packages, archives, files };
@@ -438,11 +439,11 @@ mod tests {
     #[test]
     fn what_was_kept_is_read_back() {
         let (_folder, cache) = kept_once();
-        let kept = cache.newest(|release| release == "1.2.3").unwrap().unwrap();
+        let kept = cache.find_newest(|release| release == "1.2.3").unwrap().unwrap();
         assert!(kept.is_whole());
         assert_eq!(kept.read(&kept.path("image")).unwrap(), b"kernel");
         assert_eq!(cache.list().unwrap()[0].release.as_deref(), Some("1.2.3"));
-        assert!(cache.newest(|release| release == "9").unwrap().is_none());
+        assert!(cache.find_newest(|release| release == "9").unwrap().is_none());
     }
 
     #[test]
@@ -450,7 +451,7 @@ mod tests {
         for damage in [&b"kernal"[..], b"kernel and more", b""] {
             let (_folder, cache) = kept_once();
             fs::write(cache.entry_path(&item()).join("image"), damage).unwrap();
-            let kept = cache.newest(|_| true).unwrap().unwrap();
+            let kept = cache.find_newest(|_| true).unwrap().unwrap();
             assert!(!kept.is_whole());
             assert!(kept.read(&kept.path("image")).unwrap_err().to_string().contains("damaged"));
             assert!(cache.list().unwrap()[0].release.is_none());
@@ -464,7 +465,7 @@ mod tests {
         let (_one, cache) = kept_once();
         let (_other, made) = kept_once();
         let (entry, made) = (cache.entry_path(&item()), made.entry_path(&item()));
-        let verdict = || compare(&cache.newest(|_| true).unwrap().unwrap(), &made).unwrap();
+        let verdict = || compare(&cache.find_newest(|_| true).unwrap().unwrap(), &made).unwrap();
         assert_eq!(verdict(), Verdict::Same);
         files::write(&entry.join("image"), b"kernal", 0o644).unwrap();
         files::write(&entry.join("busybox"), b"more", 0o755).unwrap();
@@ -472,13 +473,13 @@ mod tests {
         let mut manifest: Manifest =
             serde_json::from_slice(&fs::read(entry.join(MANIFEST)).unwrap()).unwrap();
         fs::remove_file(entry.join(MANIFEST)).unwrap();
-        manifest.files = sums(&entry).unwrap();
+        manifest.files = compute_sums(&entry).unwrap();
         let write = |manifest: &Manifest| {
             files::write(&entry.join(MANIFEST), &serde_json::to_vec(manifest).unwrap(), 0o600)
                 .unwrap();
         };
         write(&manifest);
-        assert!(cache.newest(|_| true).unwrap().unwrap().is_whole(), "its manifest fits");
+        assert!(cache.find_newest(|_| true).unwrap().unwrap().is_whole(), "its manifest fits");
         let files = ["busybox", "image", "modules/a.ko"].map(str::to_owned);
         assert_eq!(verdict(), Verdict::Differs(files.to_vec()));
         manifest.packages = vec!["linux-image-1_1".to_owned()];
@@ -505,7 +506,7 @@ mod tests {
             keep(&cache, &item.parse().unwrap(), release);
         }
         let newest = |begin: &str| {
-            let found = cache.newest(|release| release.starts_with(begin)).unwrap();
+            let found = cache.find_newest(|release| release.starts_with(begin)).unwrap();
             found.map(|kept| kept.item().to_string())
         };
         assert_eq!(newest("6.1.").as_deref(), Some("bookworm"));
@@ -570,7 +571,7 @@ mod tests {
         let (_folder, cache) = kept_once();
         let go_on = AtomicBool::new(false);
         assert!(cache.prune(&["other".parse().unwrap()], &go_on).unwrap().is_empty());
-        let used = cache.newest(|_| true).unwrap();
+        let used = cache.find_newest(|_| true).unwrap();
         let give_up = AtomicBool::new(true);
         assert!(matches!(cache.prune(&[], &give_up), Err(Error::Stopped)));
         drop(used);

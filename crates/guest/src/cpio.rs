@@ -21,7 +21,7 @@ pub(crate) struct Archive {
 
 impl Archive {
     /// Adds a folder and its parents to the archive, unless they are already there.
-    pub(crate) fn folder(&mut self, path: &str) {
+    pub(crate) fn add_folder(&mut self, path: &str) {
         let path = path.trim_matches('/');
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         for end in ends.filter(|end| *end > 0) {
@@ -34,12 +34,12 @@ impl Archive {
 
     /// Adds an executable file to the archive. All files are executable: inside a guest everything
     /// runs as root.
-    pub(crate) fn file(&mut self, path: &str, bytes: &[u8]) {
+    pub(crate) fn add_file(&mut self, path: &str, bytes: &[u8]) {
         self.add_with_parents(path, PROGRAM, bytes);
     }
 
     /// Adds a symbolic link to the archive.
-    pub(crate) fn link(&mut self, path: &str, target: &str) {
+    pub(crate) fn add_link(&mut self, path: &str, target: &str) {
         self.add_with_parents(path, LINK, target.as_bytes());
     }
 
@@ -52,7 +52,7 @@ impl Archive {
     fn add_with_parents(&mut self, path: &str, mode: u32, bytes: &[u8]) {
         let path = path.trim_matches('/');
         if let Some((folder, _)) = path.rsplit_once('/') {
-            self.folder(folder);
+            self.add_folder(folder);
         }
         self.write_entry(path, mode, bytes);
     }
@@ -110,10 +110,10 @@ mod tests {
     #[test]
     fn folders_come_once_and_before_what_they_hold() {
         let mut archive = Archive::default();
-        archive.file("a/b/one", b"1");
-        archive.file("/a/b/three", b"333");
-        archive.link("a/l", "b/one");
-        archive.folder("out");
+        archive.add_file("a/b/one", b"1");
+        archive.add_file("/a/b/three", b"333");
+        archive.add_link("a/l", "b/one");
+        archive.add_folder("out");
         let found = read(&archive.finish());
         let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
         assert_eq!(names, ["a", "a/b", "a/b/one", "a/b/three", "a/l", "out", "TRAILER!!!"]);

@@ -79,16 +79,16 @@ pub(crate) struct PackageFiles {
 /// Finds the files of the packages below the root. Suites install them in different folders.
 pub(crate) fn package_files(root: &Path) -> Option<PackageFiles> {
     let modules = ["usr/lib/modules", "lib/modules"].map(|path| root.join(path));
-    let modules = modules.iter().find_map(|folder| only_file(folder, ""))?;
-    let image =
-        only_file(&root.join("boot"), "vmlinuz-").or_else(|| only_file(&modules, "vmlinuz"))?;
+    let modules = modules.iter().find_map(|folder| first_entry_with_prefix(folder, ""))?;
+    let image = first_entry_with_prefix(&root.join("boot"), "vmlinuz-")
+        .or_else(|| first_entry_with_prefix(&modules, "vmlinuz"))?;
     let busybox = ["bin/busybox", "usr/bin/busybox"].map(|path| root.join(path));
     let busybox = busybox.into_iter().find(|path| path.is_file())?;
     Some(PackageFiles { image, modules, busybox })
 }
 
 /// The first entry of a folder, by name, that begins with this text.
-fn only_file(folder: &Path, beginning: &str) -> Option<PathBuf> {
+fn first_entry_with_prefix(folder: &Path, beginning: &str) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?
         .flatten()

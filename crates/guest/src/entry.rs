@@ -26,7 +26,7 @@ pub(crate) struct Manifest {
     pub(crate) suite: String,
     /// Release of a kernel as `uname -r` prints it, or the version of a userland's systemd.
     pub(crate) release: String,
-    /// Version of the steps that made the entry; see [`recipe`].
+    /// Version of the steps that made the entry; see [`recipe_version`].
     #[serde(default)]
     pub(crate) recipe: u32,
     /// Name and version of each package that the item consists of, as `name_version`.
@@ -63,7 +63,7 @@ impl Sum {
 
 /// Version of the steps that make an item. Kernels are unpacked without changes, so theirs is
 /// always 0.
-pub(crate) fn recipe(item: &Item) -> u32 {
+pub(crate) fn recipe_version(item: &Item) -> u32 {
     match item {
         Item::Kernel(_) => 0,
         Item::Userland(_) => userland::RECIPE,
@@ -80,15 +80,15 @@ pub(crate) fn build(
     files::make_folder(&entry)?;
     let (release, archives) = match item {
         Item::Kernel(kernel) => build_kernel(kernel, aside, &entry, tell)?,
-        Item::Userland(suite) => {
-            userland::make(suite, aside, &entry, tell).map_err(|error| name_item(item, error))?
-        }
+        Item::Userland(suite) => userland::make(suite, aside, &entry, tell)
+            .map_err(|error| add_item_name(item, error))?,
     };
     let suite = item.suite().to_owned();
-    let recipe = recipe(item);
+    let recipe = recipe_version(item);
     let packages = archives.iter().map(|one| one.name.clone()).collect();
     let archives = archives.into_iter().map(|one| (one.name, one.sha256)).collect();
-    let manifest = Manifest { suite, release, recipe, packages, archives, files: sums(&entry)? };
+    let manifest =
+        Manifest { suite, release, recipe, packages, archives, files: compute_sums(&entry)? };
     let text = serde_json::to_vec_pretty(&manifest).unwrap_or_default();
     files::write(&entry.join(MANIFEST), &text, 0o600)?;
     Ok(entry)
@@ -96,10 +96,10 @@ pub(crate) fn build(
 
 /// Adds the item's name to an error of apt: the suite may lack the packages, or may no longer
 /// exist.
-fn name_item(item: &Item, error: Error) -> Error {
+fn add_item_name(item: &Item, error: Error) -> Error {
     match error {
         Error::Failed { program, message: said } if program.starts_with("apt") => {
-            item.unusable(format!("{program}: {said}"))
+            item.unusable_error(format!("{program}: {said}"))
         }
         other => other,
     }
@@ -114,7 +114,7 @@ fn build_kernel(
     let archives = debian::fetch(kernel, aside, tell)?;
     let places = debian::package_files(&aside.join("root")).ok_or_else(|| Error::NoKernel {
         requested: kernel.to_string(),
-        why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
+        why: format!("its packages hold no image, modules or busybox: {}", join_names(&archives)),
     })?;
     let image = fs::read(&places.image).with_path(&places.image)?;
     let release = vmlinuz::release(&image).ok_or_else(|| Error::Unusable {
@@ -129,12 +129,12 @@ fn build_kernel(
     Ok((release, archives))
 }
 
-fn names(archives: &[Archive]) -> String {
+fn join_names(archives: &[Archive]) -> String {
     archives.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Reads every file below an entry; returns the size and hash of each.
-pub(crate) fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
+pub(crate) fn compute_sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
     for path in files::files_below(entry)? {
         let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();

@@ -107,7 +107,7 @@ pub enum Error {
 
 impl Error {
     /// Adds to the error the environment variable that named the folder.
-    pub(crate) fn named_by(self, variable: &'static str) -> Self {
+    pub(crate) fn with_variable(self, variable: &'static str) -> Self {
         match self {
             Self::Unsafe { path, why, .. } => Self::Unsafe { path, why, named_by: Some(variable) },
             other => other,
@@ -125,7 +125,7 @@ impl Advice for Error {
                  vmlinuz"
                     .to_owned(),
             ),
-            Self::Unsafe { path, named_by, .. } => Some(other_folder(path, *named_by)),
+            Self::Unsafe { path, named_by, .. } => Some(advise_other_folder(path, *named_by)),
             Self::NoRootDisk => Some("add --userland systemd".to_owned()),
             Self::Forgetful { path } => Some(format!(
                 "write {0},rw to keep what the guest writes, or {0},ro",
@@ -155,7 +155,7 @@ impl From<FolderError> for Error {
 }
 
 /// Advice for the user about a folder that others can change.
-fn other_folder(path: &Path, named_by: Option<&str>) -> String {
+fn advise_other_folder(path: &Path, named_by: Option<&str>) -> String {
     let named = named_by.map_or(String::new(), |name| format!(" ({name} led to this one)"));
     format!(
         "let PAGEWISE_CACHE name a folder below one of your own{named}; or, if nobody else has put anything \

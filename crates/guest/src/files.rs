@@ -59,7 +59,7 @@ pub(crate) fn hex_digits(hash: &[u8]) -> String {
 
 /// A folder for temporary files on a disk: on many machines /tmp is a tmpfs and so takes memory.
 #[must_use]
-pub fn on_disk() -> Option<PathBuf> {
+pub fn find_folder_on_disk() -> Option<PathBuf> {
     let folders = ["/var/tmp", "/tmp"].map(PathBuf::from);
     folders.into_iter().find(|folder| {
         rustix::fs::statfs(folder).is_ok_and(|stat| !IN_MEMORY.contains(&i128::from(stat.f_type)))
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_folder_on_a_disk_is_on_no_file_system_in_memory() {
-        if let Some(folder) = on_disk() {
+        if let Some(folder) = find_folder_on_disk() {
             let stat = rustix::fs::statfs(&folder).unwrap();
             assert!(!IN_MEMORY.contains(&i128::from(stat.f_type)));
         }

@@ -68,7 +68,7 @@ mod tests {
         fs::create_dir_all(&inner).unwrap();
         fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
         for path in [&inner, &open] {
-            let error = Folder::make(path).unwrap_err().named_by("HOME");
+            let error = Folder::make(path).unwrap_err().with_variable("HOME");
             let text = error.to_string();
             assert!(text.starts_with(&format!("{} cannot hold", open.display())), "{text}");
             assert!(text.contains("its mode is 0777"), "{text}");

@@ -26,17 +26,19 @@ pub fn files_of_program(
     let mut list = Command::new(LOADER);
     let listed = program::output(name, list.arg("--list").arg(&path))?;
     let mut files = vec![(path, format!("bin/{name}"))];
-    files.extend(libraries(&listed).into_iter().map(|path| (path.clone(), inside(&path))));
+    files.extend(
+        parse_libraries(&listed).into_iter().map(|path| (path.clone(), path_in_guest(&path))),
+    );
     Ok(files)
 }
 
-fn inside(path: &Path) -> String {
+fn path_in_guest(path: &Path) -> String {
     path.to_string_lossy().trim_start_matches('/').to_owned()
 }
 
 /// Parses the paths of libraries from lines such as `libm.so.6 => /lib/libm.so.6 (0x7f…)` and
 /// `/lib64/ld.so (0x7f…)`; the vDSO, which has no path, is skipped.
-fn libraries(listed: &str) -> Vec<PathBuf> {
+fn parse_libraries(listed: &str) -> Vec<PathBuf> {
     let path = |line: &str| {
         let (_, path) = line.split_once(" => ").unwrap_or(("", line));
         let path = path.trim().split(" (").next()?;
@@ -54,8 +56,8 @@ mod tests {
         let listed = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x/libc.so.6 (0x00007f)\n\
             \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
         let expected = ["/lib/x/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from);
-        assert_eq!(libraries(listed), expected);
-        assert!(libraries("\tstatically linked\n").is_empty());
+        assert_eq!(parse_libraries(listed), expected);
+        assert!(parse_libraries("\tstatically linked\n").is_empty());
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Item {
         self.to_string().replace('/', "+")
     }
 
-    pub(crate) fn unusable(&self, why: String) -> Error {
+    pub(crate) fn unusable_error(&self, why: String) -> Error {
         match self {
             Self::Kernel(kernel) => Error::NoKernel { requested: kernel.to_string(), why },
             Self::Userland(_) => Error::NoUserland { requested: self.to_string(), why },

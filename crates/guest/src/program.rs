@@ -141,11 +141,11 @@ pub fn output(name: &str, command: &mut Command) -> Result<String, Error> {
 
 /// Like [`output`], for a command that reads this standard input.
 pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
-    answer(name, put_on_leash(command)?.stdin(input))
+    output_of_leashed(name, put_on_leash(command)?.stdin(input))
 }
 
 /// Runs a command that is already wrapped by [`leashed_command`].
-pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error> {
+pub(crate) fn output_of_leashed(name: &str, command: &mut Command) -> Result<String, Error> {
     let failed = |message: String| Error::Failed { program: name.to_owned(), message };
     let ended = command.output().map_err(|error| failed(error.to_string()))?;
     if ended.status.success() {

@@ -35,19 +35,19 @@ pub(crate) enum User {
 
 impl User {
     /// Chooses the user for the next program to be started.
-    pub(crate) fn without_rights() -> Self {
+    pub(crate) fn choose_unprivileged() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
             return Self::Ourselves;
         }
         let run = NEXT.fetch_add(1, Ordering::SeqCst) % RUNS;
         let own = FIRST.saturating_add(std::process::id().saturating_mul(RUNS)).saturating_add(run);
-        let known = |number: &u32| exists(*number);
+        let known = |number: &u32| is_mapped_here(*number);
         [own, NOBODY].into_iter().find(known).map_or(Self::BareRoot, Self::Stranger)
     }
 
     /// The uid that the program gets, if it differs from that of this process.
-    pub(crate) fn number(self) -> Option<u32> {
+    pub(crate) fn uid(self) -> Option<u32> {
         match self {
             Self::Stranger(number) => Some(number),
             Self::Ourselves | Self::BareRoot => None,
@@ -57,7 +57,7 @@ impl User {
     /// The supplementary group with which this user can open a device; `None` if no group is
     /// needed. Root's group is never returned.
     pub(crate) fn group_for(self, device: &Path) -> Result<Option<u32>, NoAccess> {
-        let Some(_) = self.number() else { return Ok(None) };
+        let Some(_) = self.uid() else { return Ok(None) };
         let data = device.metadata().map_err(NoAccess::Refused)?;
         match (data.mode() & 0o006, data.mode() & 0o060, data.gid()) {
             (0o006, _, _) => Ok(None),
@@ -77,14 +77,14 @@ pub(crate) enum NoAccess {
 }
 
 /// Whether this number is mapped in this user namespace, as uid and as gid.
-pub(crate) fn exists(number: u32) -> bool {
+pub(crate) fn is_mapped_here(number: u32) -> bool {
     ["/proc/self/uid_map", "/proc/self/gid_map"]
         .iter()
         .all(|path| fs::read_to_string(path).is_ok_and(|map| is_mapped(&map, number)))
 }
 
 /// The uid of an account, from the text of /etc/passwd.
-pub(crate) fn number_of(name: &str, accounts: &str) -> Option<u32> {
+pub(crate) fn uid_of_account(name: &str, accounts: &str) -> Option<u32> {
     accounts.lines().find_map(|line| {
         let mut fields = line.split(':');
         (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok()).flatten()
@@ -121,8 +121,8 @@ mod tests {
     fn an_account_has_the_number_of_its_line() {
         let accounts =
             "root:x:0:0:root:/root:/bin/bash\n_apt:x:42:65534::/nonexistent:/bin/false\n";
-        assert_eq!(number_of("_apt", accounts), Some(42));
-        assert_eq!((number_of("apt", accounts), number_of("", accounts)), (None, None));
+        assert_eq!(uid_of_account("_apt", accounts), Some(42));
+        assert_eq!((uid_of_account("apt", accounts), uid_of_account("", accounts)), (None, None));
     }
 
     #[test]
@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn root_is_somebody_else_each_time() {
-        let [one, two] = [User::without_rights(), User::without_rights()];
+        let [one, two] = [User::choose_unprivileged(), User::choose_unprivileged()];
         if rustix::process::geteuid().is_root() {
-            assert!(one != User::Ourselves && (one != two || one.number() == Some(NOBODY)));
+            assert!(one != User::Ourselves && (one != two || one.uid() == Some(NOBODY)));
         } else {
             assert_eq!((one, two), (User::Ourselves, User::Ourselves));
         }

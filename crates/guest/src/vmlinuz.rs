@@ -27,7 +27,7 @@ pub(crate) fn release(image: &[u8]) -> Option<String> {
 
 /// The kernel in the image, decompressed.
 pub(crate) fn unpack_image(image: &[u8]) -> Option<Vec<u8>> {
-    let found = unpack(payload(image)?)?;
+    let found = unpack(compressed_kernel(image)?)?;
     elf::read(&found).filter(|elf| elf.is_kernel).map(|_| found)
 }
 
@@ -43,7 +43,7 @@ fn is_image(image: &[u8]) -> bool {
 
 /// The compressed kernel in an image. Its offset in the header counts from the end of the setup
 /// sectors.
-fn payload(image: &[u8]) -> Option<&[u8]> {
+fn compressed_kernel(image: &[u8]) -> Option<&[u8]> {
     is_image(image).then_some(())?;
     let sectors = match read_number(image, 0x1f1, 1)? {
         0 => 4,

@@ -188,12 +188,14 @@ impl Event {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Output { stream: Stream::Out, bytes } => frame(kind::OUT, &[bytes]),
-            Self::Output { stream: Stream::Err, bytes } => frame(kind::ERR, &[bytes]),
-            Self::Message(bytes) => frame(kind::MESSAGE, &[bytes]),
-            Self::File { path, bytes } => frame(kind::FILE, &[path.as_bytes(), b"\0", bytes]),
+            Self::Output { stream: Stream::Out, bytes } => encode_frame(kind::OUT, &[bytes]),
+            Self::Output { stream: Stream::Err, bytes } => encode_frame(kind::ERR, &[bytes]),
+            Self::Message(bytes) => encode_frame(kind::MESSAGE, &[bytes]),
+            Self::File { path, bytes } => {
+                encode_frame(kind::FILE, &[path.as_bytes(), b"\0", bytes])
+            }
             // numbers and texts can always be written as JSON
-            event => frame(kind::EVENT, &[&serde_json::to_vec(event).unwrap_or_default()]),
+            event => encode_frame(kind::EVENT, &[&serde_json::to_vec(event).unwrap_or_default()]),
         }
     }
 
@@ -201,7 +203,7 @@ impl Event {
     /// line may end in a carriage return, which a terminal adds that is not in raw mode.
     #[must_use]
     pub fn decode(line: &[u8]) -> Option<Self> {
-        let (kind, bytes) = payload(line)?;
+        let (kind, bytes) = decode_frame(line)?;
         match kind {
             kind::OUT => Some(Self::Output { stream: Stream::Out, bytes }),
             kind::ERR => Some(Self::Output { stream: Stream::Err, bytes }),
@@ -233,7 +235,7 @@ fn decode_json(json: &[u8]) -> Option<Event> {
     Some(event)
 }
 
-fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+fn encode_frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut line = Vec::with_capacity(length + length / 8 + 16);
     line.push(kind);
@@ -253,7 +255,7 @@ fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
 
 /// The kind and the payload of a frame; `None` if the payload does not have the length that the
 /// frame announces.
-fn payload(line: &[u8]) -> Option<(u8, Vec<u8>)> {
+fn decode_frame(line: &[u8]) -> Option<(u8, Vec<u8>)> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let (kind, rest) = line.strip_suffix(b"\r").unwrap_or(line).split_first()?;
     let space = rest.iter().position(|byte| *byte == b' ')?;

@@ -124,7 +124,7 @@ const ADVISERS: [Adviser; 7] = [
 ];
 
 fn main() -> ExitCode {
-    if pagewise_guest::init::is_wanted() {
+    if pagewise_guest::init::is_guest_pid_1() {
         pagewise_guest::init::main();
     }
     if pagewise_guest::init::is_unit() {

@@ -28,7 +28,7 @@ use clap::Parser;
 use pagewise_terminal::cost::CostMeter;
 
 fn main() -> ExitCode {
-    if pagewise_guest::init::is_wanted() {
+    if pagewise_guest::init::is_guest_pid_1() {
         pagewise_guest::init::main();
     }
     if pagewise_guest::init::is_unit() {

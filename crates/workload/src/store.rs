@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use pagewise_guest::files::on_disk;
+use pagewise_guest::files::find_folder_on_disk;
 use pagewise_mappings::{Advice, Region};
 
 use super::error::{Error, ErrorContext};
@@ -95,7 +95,7 @@ impl MappedStore {
 /// Path of the folder in which files are made.
 fn folder() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty()).map(PathBuf::from);
-    named.or_else(on_disk).unwrap_or_else(|| "/var/tmp".into())
+    named.or_else(find_folder_on_disk).unwrap_or_else(|| "/var/tmp".into())
 }
 
 fn write_file(

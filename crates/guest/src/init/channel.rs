@@ -59,7 +59,7 @@ impl Channel {
     }
 
     /// Sends one event. Errors are ignored, as PID 1 has no other way to report them.
-    pub(super) fn tell(&self, event: &Event) {
+    pub(super) fn send_or_ignore(&self, event: &Event) {
         let _ = self.send(event);
     }
 

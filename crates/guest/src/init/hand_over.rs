@@ -44,7 +44,7 @@ const TEXT: &str = "[Unit]\nDescription=The command of pagewise lab guest\n\
 
 /// Starts systemd in place of this process; returns only on failure. Messages about repairs of the
 /// file system are sent to `tell`.
-pub(super) fn to_systemd(
+pub(super) fn start_systemd(
     job: &Job,
     disk: &str,
     tell: impl Fn(&Event),
@@ -63,7 +63,7 @@ pub(super) fn to_systemd(
         copy_files(job, new)?;
     }
     write_unit(job, new)?;
-    let modules = modules_folder(new).filter(|folder| folder.is_dir());
+    let modules = find_modules_folder(new).filter(|folder| folder.is_dir());
     system::unmount_all();
     remove_contents(Path::new("/"), new);
     switch_root().context("the root cannot be changed")?;
@@ -93,13 +93,13 @@ fn copy_files(job: &Job, new: &Path) -> Result<(), Failure> {
         }
     }
     let from = Path::new("/").join(DISK_MODULES);
-    match modules_folder(new) {
+    match find_modules_folder(new) {
         Some(to) if from.is_dir() => copy_all(&from, &to),
         _ => Ok(()),
     }
 }
 
-fn modules_folder(new: &Path) -> Option<PathBuf> {
+fn find_modules_folder(new: &Path) -> Option<PathBuf> {
     let release = rustix::system::uname().release().to_str().ok()?.to_owned();
     Some(new.join("usr/lib/modules").join(release))
 }

@@ -31,14 +31,14 @@ pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
         let how = match start(job, groups) {
             Err(failure) => JobExit::NotStarted(failure.to_string()),
             Ok(mut child) => {
-                channel.tell(&Event::Started);
+                channel.send_or_ignore(&Event::Started);
                 if let Some(pipe) = child.stdout.take() {
                     scope.spawn(move || pass_on(pipe, Stream::Out, channel));
                 }
                 if let Some(pipe) = child.stderr.take() {
                     scope.spawn(move || pass_on(pipe, Stream::Err, channel));
                 }
-                wait_for(child.id())
+                reap_until_end(child.id())
             }
         };
         let after = StartCounters::now();
@@ -58,8 +58,8 @@ struct StartCounters {
 impl StartCounters {
     fn now() -> Self {
         Self {
-            kills: system::counter("/proc/vmstat", "oom_kill"),
-            idle: system::idle_milliseconds(),
+            kills: system::read_counter("/proc/vmstat", "oom_kill"),
+            idle: system::read_idle_milliseconds(),
             time: Instant::now(),
             ticks: pagewise_observe::ticks(),
         }
@@ -103,12 +103,12 @@ fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, Failure> {
 fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
     let mut buffer = vec![0; CHUNK];
     while let Ok(length @ 1..) = pipe.read(&mut buffer) {
-        channel.tell(&Event::Output { stream, bytes: buffer[..length].to_vec() });
+        channel.send_or_ignore(&Event::Output { stream, bytes: buffer[..length].to_vec() });
     }
 }
 
 /// Reaps every child that ends, until the process with this pid has ended.
-fn wait_for(requested: u32) -> JobExit {
+fn reap_until_end(requested: u32) -> JobExit {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if is_pid(pid, requested) => return job_exit(status),
@@ -133,7 +133,7 @@ fn job_exit(status: WaitStatus) -> JobExit {
 /// Kills and reaps all processes except PID 1 and kernel threads; returns how many the job had left
 /// behind.
 fn kill_everything(groups: &Groups) -> u64 {
-    let left = u64::try_from(members(&groups.job).len()).unwrap_or(u64::MAX);
+    let left = u64::try_from(read_members(&groups.job).len()).unwrap_or(u64::MAX);
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         kill_each(groups);
@@ -150,7 +150,7 @@ fn kill_everything(groups: &Groups) -> u64 {
 /// one or, in a guest with nothing but the job, every process. Kernel threads ignore the signal.
 fn kill_each(groups: &Groups) {
     let _ = fs::write(format!("{}/cgroup.kill", groups.job), "1");
-    let numbers = if groups.alone { all_pids() } else { members(&groups.job) };
+    let numbers = if groups.alone { all_pids() } else { read_members(&groups.job) };
     for pid in numbers.into_iter().filter(|pid| *pid > 1).filter_map(Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
@@ -161,7 +161,7 @@ fn all_pids() -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn members(group: &str) -> Vec<i32> {
+fn read_members(group: &str) -> Vec<i32> {
     let text = fs::read_to_string(format!("{group}/cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }

@@ -34,7 +34,7 @@ use system::Groups;
 /// kernel's command line, which PID 1 gets in its environment. PID 1 of a container has no such
 /// mark.
 #[must_use]
-pub fn is_wanted() -> bool {
+pub fn is_guest_pid_1() -> bool {
     is_pid_1() && std::env::var_os(MARK).is_some()
 }
 
@@ -60,16 +60,16 @@ pub fn main() -> ! {
     let mut troubles = Vec::new();
     system::mount_all(&mut troubles);
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    channel.tell(&Event::Up { release });
+    channel.send_or_ignore(&Event::Up { release });
     for what in troubles {
-        channel.tell(&Event::Trouble { what });
+        channel.send_or_ignore(&Event::Trouble { what });
     }
     if let Err(failure) = run(&channel) {
-        channel.tell(&Event::Trouble { what: failure.to_string() });
+        channel.send_or_ignore(&Event::Trouble { what: failure.to_string() });
     }
     // A restart discards data that was not yet written to a disk.
     rustix::fs::sync();
-    channel.tell(&Event::Done);
+    channel.send_or_ignore(&Event::Done);
     channel.drain();
     restart_machine()
 }
@@ -78,28 +78,28 @@ fn run(channel: &Channel) -> Result<(), Failure> {
     let path = format!("/{JOB}");
     let text = fs::read(&path).context(&path)?;
     let job: Job = serde_json::from_slice(&text).context(&path)?;
-    for what in system::load(&job.modules) {
-        channel.tell(&Event::Trouble { what });
+    for what in system::load_modules(&job.modules) {
+        channel.send_or_ignore(&Event::Trouble { what });
     }
-    let ended = match (system::missing_disks(job.disks), &job.root) {
+    let ended = match (system::describe_missing_disks(job.disks), &job.root) {
         (Some(why), _) => job::not_started_event(why),
         (None, None) => run_job_in_guest(&job, channel),
         (None, Some(disk)) => {
             channel.drain();
-            match hand_over::to_systemd(&job, disk, |event| channel.tell(event)) {
+            match hand_over::start_systemd(&job, disk, |event| channel.send_or_ignore(event)) {
                 Ok(never) => match never {},
                 Err(failure) => job::not_started_event(failure.to_string()),
             }
         }
     };
-    channel.tell(&ended);
+    channel.send_or_ignore(&ended);
     out_files::send_all(channel)
 }
 
 fn run_job_in_guest(job: &Job, channel: &Channel) -> Event {
     let groups = Groups::of_pid_1();
     for what in groups.make() {
-        channel.tell(&Event::Trouble { what });
+        channel.send_or_ignore(&Event::Trouble { what });
     }
     if job.quiet {
         system::wait_until_idle();
@@ -117,9 +117,9 @@ pub fn is_unit() -> bool {
 pub fn unit_main() -> ! {
     let channel = Channel::open();
     if let Err(failure) = unit::main(&channel) {
-        channel.tell(&Event::Trouble { what: failure.to_string() });
+        channel.send_or_ignore(&Event::Trouble { what: failure.to_string() });
     }
-    channel.tell(&Event::Done);
+    channel.send_or_ignore(&Event::Done);
     channel.drain();
     std::process::exit(0)
 }

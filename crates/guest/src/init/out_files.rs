@@ -17,7 +17,7 @@ const NAMED: usize = 5;
 pub(super) fn send_all(channel: &Channel) -> Result<(), Failure> {
     let left_out = for_each_file(Path::new(OUT), &mut |path| send(path, channel).at_path(path))?;
     if let Some(what) = describe(&left_out) {
-        channel.tell(&Event::Trouble { what });
+        channel.send_or_ignore(&Event::Trouble { what });
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ fn send(path: &Path, channel: &Channel) -> std::io::Result<()> {
     loop {
         let length = file.read(&mut buffer)?;
         let bytes = buffer[..length].to_vec();
-        channel.tell(&Event::File { path: name.clone(), bytes });
+        channel.send_or_ignore(&Event::File { path: name.clone(), bytes });
         if length < CHUNK {
             return Ok(());
         }

@@ -53,15 +53,15 @@ fn is_mounted(folder: &str) -> bool {
 }
 
 /// Loads modules in the given order; returns a line for each that failed.
-pub(super) fn load(modules: &[String]) -> Vec<String> {
-    let failed = |name: &String| match load_one(&Path::new("/modules").join(name)) {
+pub(super) fn load_modules(modules: &[String]) -> Vec<String> {
+    let failed = |name: &String| match load_module(&Path::new("/modules").join(name)) {
         Ok(()) | Err(Errno::EXIST) => None,
         Err(errno) => Some(format!("module {name} is not loaded: {errno}")),
     };
     modules.iter().filter_map(failed).collect()
 }
 
-fn load_one(path: &Path) -> rustix::io::Result<()> {
+fn load_module(path: &Path) -> rustix::io::Result<()> {
     let file =
         File::open(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let none = CString::default();
@@ -165,7 +165,7 @@ impl Groups {
 }
 
 /// Why the job cannot get the disks it requested; `None` if all exist.
-pub(super) fn missing_disks(requested: usize) -> Option<String> {
+pub(super) fn describe_missing_disks(requested: usize) -> Option<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let found = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"vd"));
     let found = found.count();
@@ -180,9 +180,9 @@ pub(super) fn missing_disks(requested: usize) -> Option<String> {
 pub(super) fn wait_until_idle() {
     const STEP: u64 = 500;
     for _ in 0..20 {
-        let before = idle_milliseconds();
+        let before = read_idle_milliseconds();
         std::thread::sleep(Duration::from_millis(STEP));
-        if idle_milliseconds().saturating_sub(before) >= STEP / 100 * 98 {
+        if read_idle_milliseconds().saturating_sub(before) >= STEP / 100 * 98 {
             return;
         }
     }
@@ -193,7 +193,7 @@ fn enter_group(group: &str) {
 }
 
 /// The number after this name in a file such as /proc/vmstat; 0 if the file lacks the name.
-pub(super) fn counter(path: &str, name: &str) -> u64 {
+pub(super) fn read_counter(path: &str, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().map(str::split_whitespace);
     let found = lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.next())?);
@@ -202,7 +202,7 @@ pub(super) fn counter(path: &str, name: &str) -> u64 {
 
 /// Idle time of all CPUs since boot, in milliseconds. The second word of /proc/uptime is this sum,
 /// in seconds with two decimals.
-pub(super) fn idle_milliseconds() -> u64 {
+pub(super) fn read_idle_milliseconds() -> u64 {
     let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let digits = text.split_whitespace().nth(1).unwrap_or_default().replace('.', "");
     digits.parse::<u64>().map_or(0, |hundredths| hundredths.saturating_mul(10))

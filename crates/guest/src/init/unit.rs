@@ -25,13 +25,13 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     let text = fs::read(&path).at_path(&path)?;
     let job: Job = serde_json::from_slice(&text).at_path(&path)?;
     for what in wait_until_started(Duration::from_secs(job.settle_seconds)) {
-        channel.tell(&Event::Trouble { what });
+        channel.send_or_ignore(&Event::Trouble { what });
     }
     let ended = match make_groups() {
         Ok(groups) => job::run(&job, &groups, channel),
         Err(failure) => job::not_started_event(failure.to_string()),
     };
-    channel.tell(&ended);
+    channel.send_or_ignore(&ended);
     out_files::send_all(channel)
 }
 
@@ -43,7 +43,7 @@ fn wait_until_started(limit: Duration) -> Vec<String> {
         Some("running") => {}
         Some("degraded") if !troubles.is_empty() => {}
         Some(state) => troubles.push(format!("systemd says that it is {state}")),
-        None => troubles.push(still_starting(limit)),
+        None => troubles.push(describe_starting_units(limit)),
     }
     troubles
 }
@@ -67,29 +67,32 @@ fn wait_for_state(limit: Duration) -> Option<String> {
 }
 
 fn failed_units() -> Vec<String> {
-    let listed =
-        output_of("systemctl", &["list-units", "--failed", "--plain", "--no-legend", "--full"]);
+    let listed = output_or_empty(
+        "systemctl",
+        &["list-units", "--failed", "--plain", "--no-legend", "--full"],
+    );
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());
     names.map(describe_failure).collect()
 }
 
 fn describe_failure(unit: &str) -> String {
-    let result = output_of("systemctl", &["show", "--property=Result", "--value", unit]);
-    let output = output_of("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
+    let result = output_or_empty("systemctl", &["show", "--property=Result", "--value", unit]);
+    let output =
+        output_or_empty("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
     let message = output.trim();
     let message = if message.is_empty() { String::new() } else { format!(": {message}") };
     format!("{unit} failed ({}){message}", result.trim())
 }
 
-fn still_starting(limit: Duration) -> String {
-    let listed = output_of("systemctl", &["list-jobs", "--plain", "--no-legend", "--full"]);
+fn describe_starting_units(limit: Duration) -> String {
+    let listed = output_or_empty("systemctl", &["list-jobs", "--plain", "--no-legend", "--full"]);
     let names: Vec<&str> =
         listed.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     let names = if names.is_empty() { "nothing it names".to_owned() } else { names.join(", ") };
     format!("systemd is still starting after {} s: {names}", limit.as_secs())
 }
 
-fn output_of(program: &str, arguments: &[&str]) -> String {
+fn output_or_empty(program: &str, arguments: &[&str]) -> String {
     let asked = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     asked
         .map_or_else(|_| String::new(), |ended| String::from_utf8_lossy(&ended.stdout).into_owned())

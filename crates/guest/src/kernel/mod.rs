@@ -62,8 +62,8 @@ impl Kernel {
             return Err(Error::Unusable { path: image, what });
         }
         let release = release.unwrap_or_default();
-        let modules = modules.or_else(|| installed_modules(&release));
-        Ok(Self { name, release, image, modules, busybox: host_busybox(), kept: None })
+        let modules = modules.or_else(|| find_installed_modules(&release));
+        Ok(Self { name, release, image, modules, busybox: find_host_busybox(), kept: None })
     }
 
     /// Makes a kernel from an entry of the cache.
@@ -108,7 +108,7 @@ impl Kernel {
         let modules =
             self.modules.as_deref().map(Modules::list_below).transpose()?.unwrap_or_default();
         if let Some(name) = asked.iter().find(|name| !modules.has(name)) {
-            return Err(self.no_module(name));
+            return Err(self.no_module_error(name));
         }
         let asked = asked.iter().map(String::as_str);
         let names: Vec<&str> = usual.iter().copied().chain(asked).collect();
@@ -124,7 +124,7 @@ impl Kernel {
         there.map(|name| Ok((name, self.read(&folder.join(name))?))).collect()
     }
 
-    fn no_module(&self, module: &str) -> Error {
+    fn no_module_error(&self, module: &str) -> Error {
         let (path, what) = match &self.modules {
             Some(folder) => (folder, format!("no module {module} here, and none built in")),
             None => {
@@ -141,13 +141,13 @@ impl Kernel {
     }
 }
 
-fn installed_modules(release: &str) -> Option<PathBuf> {
+fn find_installed_modules(release: &str) -> Option<PathBuf> {
     let folder = Path::new("/lib/modules").join(release);
     (!release.is_empty() && folder.is_dir()).then_some(folder)
 }
 
 /// Path of the host's busybox, if that is statically linked.
-fn host_busybox() -> Option<PathBuf> {
+fn find_host_busybox() -> Option<PathBuf> {
     let path = PathBuf::from("/bin/busybox");
     let elf = elf::read(&fs::read(&path).ok()?)?;
     (!elf.needs_loader).then_some(path)

@@ -34,10 +34,10 @@ impl Modules {
     /// Lists the modules below a folder such as `/lib/modules/<release>`.
     pub(crate) fn list_below(folder: &Path) -> Result<Self, Error> {
         let built_in = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
-        let built_in = built_in.lines().filter_map(|line| name(Path::new(line))).collect();
+        let built_in = built_in.lines().filter_map(|line| module_name(Path::new(line))).collect();
         let mut modules = Self { built_in, ..Self::default() };
         for path in files::files_below(folder)? {
-            if let Some(name) = name(&path) {
+            if let Some(name) = module_name(&path) {
                 modules.files.insert(name, path);
             }
         }
@@ -46,7 +46,7 @@ impl Modules {
 
     /// Whether this kernel has a module of this name, as a file or built in.
     pub(crate) fn has(&self, name: &str) -> bool {
-        let name = canonical(name);
+        let name = canonical_name(name);
         self.files.contains_key(&name) || self.built_in.contains(&name)
     }
 
@@ -59,7 +59,7 @@ impl Modules {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
         for name in names {
-            self.add(&canonical(name), &read, &mut seen, &mut found)?;
+            self.add(&canonical_name(name), &read, &mut seen, &mut found)?;
         }
         Ok(found)
     }
@@ -99,14 +99,14 @@ impl Modules {
 }
 
 /// Name of the module in a file: `lzo_rle` for `lzo-rle.ko.xz`; `None` if the file is not a module.
-fn name(path: &Path) -> Option<String> {
+fn module_name(path: &Path) -> Option<String> {
     let (name, ending) = path.file_name()?.to_str()?.split_once(".ko")?;
-    matches!(ending, "" | ".xz" | ".zst" | ".gz").then(|| canonical(name))
+    matches!(ending, "" | ".xz" | ".zst" | ".gz").then(|| canonical_name(name))
 }
 
 /// A module's name in the form in which names are compared: for the kernel, `-` and `_` are the
 /// same.
-fn canonical(name: &str) -> String {
+fn canonical_name(name: &str) -> String {
     name.replace('-', "_")
 }
 
@@ -117,11 +117,11 @@ fn dependencies(module: &[u8]) -> Vec<String> {
     let mut needs = Vec::new();
     for text in strings {
         if let Some(names) = text.strip_prefix("depends=") {
-            needs.extend(names.split(',').filter(|name| !name.is_empty()).map(canonical));
+            needs.extend(names.split(',').filter(|name| !name.is_empty()).map(canonical_name));
         }
         if let Some(names) = text.strip_prefix("softdep=pre:") {
             let before = names.split("post:").next().unwrap_or_default();
-            needs.extend(before.split_whitespace().map(canonical));
+            needs.extend(before.split_whitespace().map(canonical_name));
         }
     }
     needs

@@ -83,14 +83,14 @@ pub fn find(
         KernelRequest::Host => {
             let release = rustix::system::uname().release().to_string_lossy().into_owned();
             find_on_host(&release, |found| found == release)
-                .ok_or_else(|| no_kernel("host", &release))?
+                .ok_or_else(|| no_kernel_error("host", &release))?
         }
         KernelRequest::Version(version) => {
-            match find_on_host(version, |found| is_of(found, version)) {
+            match find_on_host(version, |found| is_release_of(found, version)) {
                 Some(kernel) => kernel,
-                None => match cache.newest(|release| is_of(release, version))? {
+                None => match cache.find_newest(|release| is_release_of(release, version))? {
                     Some(kept) => Ok(Kernel::from_kept(kept)),
-                    None => Err(no_kernel(version, version)),
+                    None => Err(no_kernel_error(version, version)),
                 },
             }
         }
@@ -104,7 +104,7 @@ fn is_like_a_flavour(path: &Path) -> bool {
     parts.is_some_and(|(suite, flavour)| is_suite(suite) && is_suite(flavour))
 }
 
-fn no_kernel(requested: &str, release: &str) -> Error {
+fn no_kernel_error(requested: &str, release: &str) -> Error {
     let why = format!(
         "no such file in /boot or /lib/modules, and {release} is not in the cache (lab cache list)"
     );
@@ -112,7 +112,7 @@ fn no_kernel(requested: &str, release: &str) -> Error {
 }
 
 /// Whether a release belongs to a version: `6.1` matches `6.1.0-50-cloud-amd64` but not `6.12.1`.
-fn is_of(release: &str, version: &str) -> bool {
+fn is_release_of(release: &str, version: &str) -> bool {
     release.strip_prefix(version).is_some_and(|rest| {
         rest.is_empty() || !rest.starts_with(|next: char| next.is_ascii_digit())
     })
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_version_ends_where_its_number_ends() {
-        assert!(is_of("6.1.0-50-cloud-amd64", "6.1"));
-        assert!(is_of("6.1", "6.1"));
-        assert!(!is_of("6.12.107", "6.1"));
+        assert!(is_release_of("6.1.0-50-cloud-amd64", "6.1"));
+        assert!(is_release_of("6.1", "6.1"));
+        assert!(!is_release_of("6.12.107", "6.1"));
     }
 }

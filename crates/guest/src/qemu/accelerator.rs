@@ -55,7 +55,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The reason why KVM does not work.
 pub fn check_kvm(qemu: &Path) -> Result<(), NoKvm> {
     OpenOptions::new().read(true).write(true).open(DEVICE).map_err(NoKvm::Closed)?;
-    let user = User::without_rights();
+    let user = User::choose_unprivileged();
     let group = user.group_for(Path::new(DEVICE))?;
     check_starts(program::confined_command(qemu, user, group, Vec::new()))
 }

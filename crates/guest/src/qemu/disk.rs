@@ -111,7 +111,7 @@ fn open_disk(
             (image.as_path(), Access::Write, File::open(image).with_path(image)?)
         }
     };
-    let driver = check(&file, path, disk)?;
+    let driver = check_file(&file, path, disk)?;
     let to_write = match access {
         Access::Write => Some(reopen(&file, true).with_path(path)?),
         Access::CopyOnWrite | Access::Read => None,
@@ -141,7 +141,7 @@ fn reopen(file: &File, to_write: bool) -> std::io::Result<File> {
 }
 
 /// Checks the disk's file and returns QEMU's driver for it.
-fn check(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
+fn check_file(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
     let kind = file.metadata().with_path(path)?.file_type();
     let driver = match (kind.is_file(), kind.is_block_device()) {
         (true, _) => "file",

@@ -56,12 +56,12 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
 fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     let names = [&needed_modules(guest)[..], userland::DISK_MODULES].concat();
     let mut archive = Archive::default();
-    archive.folder(DISK_MODULES);
+    archive.add_folder(DISK_MODULES);
     for module in kernel.find_modules_to_load(&names, &guest.modules)? {
-        archive.file(&format!("{DISK_MODULES}/kernel/{}.ko", module.name), &module.bytes);
+        archive.add_file(&format!("{DISK_MODULES}/kernel/{}.ko", module.name), &module.bytes);
     }
     for (name, bytes) in kernel.module_lists()? {
-        archive.file(&format!("{DISK_MODULES}/{name}"), &bytes);
+        archive.add_file(&format!("{DISK_MODULES}/{name}"), &bytes);
     }
     Ok(archive.finish())
 }
@@ -98,20 +98,20 @@ fn system(
 ) -> Result<Vec<u8>, Error> {
     let mut archive = Archive::default();
     for folder in ["dev", "proc", "sys", "tmp", "run", "root", "etc", OUT] {
-        archive.folder(folder);
+        archive.add_folder(folder);
     }
-    archive.file("init", init);
-    archive.link("bin/pagewise", "/init");
-    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n");
-    archive.file("etc/group", b"root:x:0:\n");
+    archive.add_file("init", init);
+    archive.add_link("bin/pagewise", "/init");
+    archive.add_file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n");
+    archive.add_file("etc/group", b"root:x:0:\n");
     if let Some((path, bytes)) = busybox {
-        archive.file("bin/busybox", &bytes);
-        for applet in applets(path, &bytes)? {
-            archive.link(&format!("bin/{applet}"), "busybox");
+        archive.add_file("bin/busybox", &bytes);
+        for applet in list_applets(path, &bytes)? {
+            archive.add_link(&format!("bin/{applet}"), "busybox");
         }
     }
     for module in modules {
-        archive.file(&format!("modules/{}", module.name), &module.bytes);
+        archive.add_file(&format!("modules/{}", module.name), &module.bytes);
     }
     Ok(archive.finish())
 }
@@ -119,13 +119,13 @@ fn system(
 /// Names of the applets of this busybox. Host and guest have the same architecture, so the host
 /// runs `busybox --list`, which saves starting it in each guest. It runs a copy of the bytes that
 /// were read and verified, not the file at the path, and as an unprivileged user.
-fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
+fn list_applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
     let copy = memory_file(bytes).with_path(path)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
     let mut command =
-        program::confined_command(&place, User::without_rights(), None, vec![copy.into()]);
+        program::confined_command(&place, User::choose_unprivileged(), None, vec![copy.into()]);
     // busybox lists its applets only if it is started under its own name.
-    let listed = program::answer("busybox", command.arg0("busybox").arg("--list"))?;
+    let listed = program::output_of_leashed("busybox", command.arg0("busybox").arg("--list"))?;
     let plain = |name: &&str| !name.is_empty() && !name.contains('/') && *name != "busybox";
     Ok(listed.lines().filter(plain).map(str::to_owned).collect())
 }
@@ -171,14 +171,14 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         settle_seconds: guest.start_deadline.as_secs() / 2,
     };
     let mut archive = Archive::default();
-    archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
+    archive.add_file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
     for (from, to) in &guest.files {
         // the file is held in the guest's memory
         const LONGEST: u64 = 1 << 30;
-        archive.file(to, &pagewise_observe::UserFile::open(from, LONGEST)?.into_bytes()?);
+        archive.add_file(to, &pagewise_observe::UserFile::open(from, LONGEST)?.into_bytes()?);
     }
     for (bytes, to) in &guest.texts {
-        archive.file(to, bytes);
+        archive.add_file(to, bytes);
     }
     Ok(archive.finish())
 }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn the_host_asks_busybox_without_rights() {
         let script = b"#!/bin/sh\nid -u\nprintf 'x/y\\nbusybox\\nsh\\n'\n";
-        let found = applets(Path::new("/nonexistent/busybox"), script).unwrap();
+        let found = list_applets(Path::new("/nonexistent/busybox"), script).unwrap();
         let [user, shell] = &found[..] else { panic!("{found:?}") };
         let us = rustix::process::geteuid();
         assert!(shell == "sh" && (us.is_root() || *user == us.as_raw().to_string()), "{found:?}");

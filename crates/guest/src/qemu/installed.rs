@@ -50,7 +50,7 @@ impl<'a> InstalledGuest<'a> {
     pub fn check(guest: &Guest) -> Result<(), Error> {
         guest.userland.item().ok_or(Error::NoRootDisk)?;
         check_packages(&guest.packages)?;
-        refuse_forgetful(&guest.disks)
+        refuse_discarding_disks(&guest.disks)
     }
 
     /// Makes the disks of the guest. `guest.argv` is the default command of a boot.
@@ -80,7 +80,7 @@ impl<'a> InstalledGuest<'a> {
         let slot = take_slot(&guest, kernel, cache, stop, on_event)?;
         let root = slot.folder.join("root");
         root_disk::copy(&kept.open(&kept.path(userland::DISK))?, &root)?;
-        guest.disks = keep_empty(&guest.disks, &slot.folder)?;
+        guest.disks = keep_empty_disks(&guest.disks, &slot.folder)?;
         guest.disks.push(Disk::Image(root.clone(), Access::Write));
         Ok(Self { guest, kernel, emulator, slot, root, boots: 0 })
     }
@@ -116,7 +116,7 @@ impl<'a> InstalledGuest<'a> {
         files::remove_folder(&folder)?;
         let mut run = run?;
         if let Some(disk) = &mut run.disk {
-            disk.state = root_disk::state(&self.root)?;
+            disk.state = root_disk::read_state(&self.root)?;
         }
         Ok(run)
     }
@@ -141,7 +141,7 @@ fn unwanted_files(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, E
 }
 
 /// Refuses disks for which QEMU discards the writes at the end of each boot.
-fn refuse_forgetful(disks: &[Disk]) -> Result<(), Error> {
+fn refuse_discarding_disks(disks: &[Disk]) -> Result<(), Error> {
     let forgetful = disks.iter().find_map(|disk| match disk {
         Disk::Image(path, Access::CopyOnWrite) => Some(path.clone()),
         Disk::Image(..) | Disk::Recorded { .. } | Disk::Empty(_) => None,
@@ -150,7 +150,7 @@ fn refuse_forgetful(disks: &[Disk]) -> Result<(), Error> {
 }
 
 /// Replaces empty disks by files that are kept between boots.
-fn keep_empty(disks: &[Disk], folder: &Path) -> Result<Vec<Disk>, Error> {
+fn keep_empty_disks(disks: &[Disk], folder: &Path) -> Result<Vec<Disk>, Error> {
     let kept = |(number, disk): (usize, &Disk)| match disk {
         Disk::Image(..) | Disk::Recorded { .. } => Ok(disk.clone()),
         Disk::Empty(size) => {
@@ -196,7 +196,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let image = Disk::Image("/i".into(), Access::Read);
         let disks = [image.clone(), Disk::Empty(Bytes::new(1 << 30))];
-        let kept = keep_empty(&disks, folder.path()).unwrap();
+        let kept = keep_empty_disks(&disks, folder.path()).unwrap();
         let path = folder.path().join("empty1");
         assert_eq!(kept, [image, Disk::Image(path.clone(), Access::Write)]);
         let data = path.metadata().unwrap();

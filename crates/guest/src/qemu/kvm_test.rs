@@ -30,7 +30,7 @@ const COMES_UP: &str = "comes up";
 ///
 /// # Errors
 /// If no guest can be started at all.
-pub(super) fn comes_up(
+pub(super) fn does_kernel_boot(
     guest: &Guest,
     kernel: &Kernel,
     cache: &Cache,

@@ -25,7 +25,7 @@ pub(super) fn read_end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
 /// file uses more than twice `most` bytes, all blocks but those of the last `most` bytes are freed
 /// (a hole). QEMU keeps its file position, so the file's length stays the number of bytes written.
 /// `file` must be open for writing.
-pub(super) fn shorten(file: &File, most: u64) -> std::io::Result<()> {
+pub(super) fn limit_disk_usage(file: &File, most: u64) -> std::io::Result<()> {
     let data = file.metadata()?;
     if data.blocks().saturating_mul(512) <= 2 * most {
         return Ok(());
@@ -58,10 +58,10 @@ mod tests {
         for line in 0..100_000 {
             writeln!(log, "line {line:06}").unwrap();
             if line % 1000 == 0 {
-                shorten(&seen, most).unwrap();
+                limit_disk_usage(&seen, most).unwrap();
             }
         }
-        shorten(&seen, most).unwrap();
+        limit_disk_usage(&seen, most).unwrap();
         let data = seen.metadata().unwrap();
         assert_eq!(data.len(), 1_200_000);
         assert!(data.blocks() * 512 <= 2 * most + 4096, "{} blocks", data.blocks());

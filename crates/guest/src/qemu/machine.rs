@@ -53,8 +53,9 @@ pub(super) fn choose_machine(
     if !image.plain || !disks.is_empty() || guest.cpus > 1 {
         return Ok(USUAL);
     }
-    let mut command = program::confined_command(qemu, User::without_rights(), None, Vec::new());
-    let listed = program::answer("qemu-system-x86_64", command.args(["-M", "help"]))?;
+    let mut command =
+        program::confined_command(qemu, User::choose_unprivileged(), None, Vec::new());
+    let listed = program::output_of_leashed("qemu-system-x86_64", command.args(["-M", "help"]))?;
     let has_small = listed.lines().any(|line| line.starts_with("microvm "));
     Ok(if has_small { SMALL } else { USUAL })
 }

@@ -152,7 +152,7 @@ pub(super) struct JobEnd {
 }
 
 /// Determines the outcome of a guest that ended by itself.
-pub(super) fn judge(
+pub(super) fn determine_outcome(
     ended: Option<&JobEnd>,
     log: &[String],
     qemu_said: &str,
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn from_exit(how: JobExit, oom_kills: u64) -> Outcome {
-        judge(Some(&JobEnd { how, oom_kills }), &[], "", false)
+        determine_outcome(Some(&JobEnd { how, oom_kills }), &[], "", false)
     }
 
     #[test]
@@ -212,20 +212,20 @@ mod tests {
         let line = |text: &str| vec!["[ 1.0] boot".to_owned(), format!("[    1.7] {text}")];
         let panic = line("Kernel panic - not syncing: sysrq triggered crash");
         assert_eq!(
-            judge(None, &panic, "x", true),
+            determine_outcome(None, &panic, "x", true),
             Outcome::Panicked { message: "sysrq triggered crash".to_owned() }
         );
         let deadlock = line("Kernel panic - not syncing: System is deadlocked on memory");
-        assert_eq!(judge(None, &deadlock, "", true), Outcome::OutOfMemory { kills: 0 });
-        let left = |log: &[String]| match judge(None, log, "", false) {
+        assert_eq!(determine_outcome(None, &deadlock, "", true), Outcome::OutOfMemory { kills: 0 });
+        let left = |log: &[String]| match determine_outcome(None, log, "", false) {
             Outcome::Failed { message: said } => said,
             other => panic!("{other:?}"),
         };
         assert!(left(&line("reboot: Restarting system")).contains("restarted"));
         assert!(left(&[]).contains("neither"));
         let failed = Outcome::Failed { message: "no kvm".to_owned() };
-        assert_eq!(judge(None, &[], "no kvm", true), failed);
+        assert_eq!(determine_outcome(None, &[], "no kvm", true), failed);
         let restarted = line("reboot: Restarting system");
-        assert_eq!(judge(None, &restarted, "", true), Outcome::Restarted);
+        assert_eq!(determine_outcome(None, &restarted, "", true), Outcome::Restarted);
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct PowerCut {
 }
 
 impl PowerCut {
-    pub(super) fn after(delay: Option<Duration>) -> Self {
+    pub(super) fn with_delay(delay: Option<Duration>) -> Self {
         Self { delay, ..Self::default() }
     }
 
@@ -32,7 +32,7 @@ impl PowerCut {
             Stream::Out => &mut self.out,
             Stream::Err => &mut self.error,
         };
-        if line.ends_as(LOSE_POWER.as_bytes(), bytes) && self.at.is_none() {
+        if line.ends_with_line(LOSE_POWER.as_bytes(), bytes) && self.at.is_none() {
             self.at = Some(now + delay);
         }
     }
@@ -54,7 +54,7 @@ struct Line(Vec<u8>);
 
 impl Line {
     /// Adds output; returns whether one of the lines that end in this output is `asked`.
-    fn ends_as(&mut self, asked: &[u8], bytes: &[u8]) -> bool {
+    fn ends_with_line(&mut self, asked: &[u8], bytes: &[u8]) -> bool {
         let mut found = false;
         for byte in bytes {
             if *byte == b'\n' {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn cut(delay: Option<u64>, pieces: &[(Stream, &str)]) -> Option<Duration> {
-        let mut power = PowerCut::after(delay.map(Duration::from_millis));
+        let mut power = PowerCut::with_delay(delay.map(Duration::from_millis));
         let now = Instant::now();
         for (stream, text) in pieces {
             power.search(*stream, text.as_bytes(), now);
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn the_power_goes_when_its_time_has_come() {
         let now = Instant::now();
-        let mut power = PowerCut::after(Some(Duration::from_millis(30)));
+        let mut power = PowerCut::with_delay(Some(Duration::from_millis(30)));
         let (look, long) = (Duration::from_millis(50), Duration::from_secs(1));
         assert!(!power.is_due(now + long) && power.wait(now, look) == look);
         power.search(Stream::Out, b"lose-power\n", now);

@@ -28,7 +28,7 @@ pub(super) fn name_argument(folder: &Path) -> OsString {
 
 /// Finds the QEMU process for each of these folders that has one; reads the arguments of all
 /// processes.
-pub(super) fn qemus_of<'a>(
+pub(super) fn find_qemus<'a>(
     folders: impl IntoIterator<Item = &'a PathBuf>,
 ) -> HashMap<&'a PathBuf, Pid> {
     let marks: Vec<(OsString, &PathBuf)> =
@@ -37,8 +37,8 @@ pub(super) fn qemus_of<'a>(
     if marks.is_empty() {
         return found;
     }
-    for pid in pids() {
-        let arguments = arguments(pid).unwrap_or_default();
+    for pid in list_pids() {
+        let arguments = read_arguments(pid).unwrap_or_default();
         let mut words = arguments.split(|byte| *byte == 0);
         let marked = words.find_map(|word| {
             marks.iter().find(|(mark, _)| mark.as_encoded_bytes() == word).map(|(_, folder)| folder)
@@ -50,17 +50,17 @@ pub(super) fn qemus_of<'a>(
     found
 }
 
-fn pids() -> impl Iterator<Item = Pid> {
+fn list_pids() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter_map(Pid::from_raw)
 }
 
-fn arguments(pid: Pid) -> Option<Vec<u8>> {
-    fs::read(file(pid, "cmdline")).ok()
+fn read_arguments(pid: Pid) -> Option<Vec<u8>> {
+    fs::read(proc_path(pid, "cmdline")).ok()
 }
 
-fn file(pid: Pid, name: &str) -> String {
+fn proc_path(pid: Pid, name: &str) -> String {
     format!("/proc/{}/{name}", pid.as_raw_nonzero())
 }
 
@@ -68,16 +68,16 @@ fn file(pid: Pid, name: &str) -> String {
 /// one.
 pub(super) fn kill_qemu(folder: &Path) -> bool {
     let mark = name_argument(folder);
-    pids().any(|pid| kill_marked(pid, mark.as_encoded_bytes()) == Some(()))
+    list_pids().any(|pid| kill_marked(pid, mark.as_encoded_bytes()) == Some(()))
 }
 
 /// Kills this process if the mark is among its arguments, and waits until it is gone. The pidfd
 /// makes sure that the pid is not reused in between.
 fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
     let is_marked = |line: Vec<u8>| line.split(|byte| *byte == 0).any(|word| word == mark);
-    is_marked(arguments(pid)?).then_some(())?;
+    is_marked(read_arguments(pid)?).then_some(())?;
     let process = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    is_marked(arguments(pid)?).then_some(())?;
+    is_marked(read_arguments(pid)?).then_some(())?;
     rustix::process::pidfd_send_signal(&process, Signal::KILL).ok()?;
     let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
     let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience));
@@ -107,7 +107,7 @@ pub(super) fn age(start_ticks: u64) -> Option<Duration> {
 
 /// Resident memory of a process in bytes.
 pub(super) fn resident_bytes(pid: Pid) -> Option<u64> {
-    let statm = fs::read_to_string(file(pid, "statm")).ok()?;
+    let statm = fs::read_to_string(proc_path(pid, "statm")).ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
@@ -116,7 +116,7 @@ pub(super) fn resident_bytes(pid: Pid) -> Option<u64> {
 /// waited for a CPU. If waiting were not counted, guests would seem to need less CPU on a busy
 /// machine. On a kernel without `schedstat` this is only the used time.
 pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
-    let threads = fs::read_dir(file(pid, "task")).ok()?.flatten();
+    let threads = fs::read_dir(proc_path(pid, "task")).ok()?.flatten();
     let of_thread = |thread: fs::DirEntry| {
         let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
         let mut words = text.split_whitespace().map(|word| word.parse::<u64>().ok());
@@ -139,7 +139,7 @@ const STARTTIME: usize = 19;
 
 impl Stat {
     fn read(pid: Pid) -> Option<Self> {
-        let text = fs::read_to_string(file(pid, "stat")).ok()?;
+        let text = fs::read_to_string(proc_path(pid, "stat")).ok()?;
         Some(Self(text.rsplit_once(')')?.1.to_owned()))
     }
 

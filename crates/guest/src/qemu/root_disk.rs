@@ -57,7 +57,7 @@ fn copy_range(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> {
 }
 
 /// Reads the state of the ext4 file system from its superblock.
-pub(super) fn state(disk: &Path) -> Result<DiskState, Error> {
+pub(super) fn read_state(disk: &Path) -> Result<DiskState, Error> {
     let mut superblock = [0; 0x100];
     let file = File::open(disk).with_path(disk)?;
     match file.read_exact_at(&mut superblock, 1024) {
@@ -112,12 +112,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
         let disk = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
-        assert_eq!(state(&path).unwrap(), DiskState::Unknown);
+        assert_eq!(read_state(&path).unwrap(), DiskState::Unknown);
         disk.set_len(8 << 20).unwrap();
-        assert_eq!(state(&path).unwrap(), DiskState::Unknown);
+        assert_eq!(read_state(&path).unwrap(), DiskState::Unknown);
         let mut command = std::process::Command::new("/usr/sbin/mke2fs");
         let made = command.args(["-q", "-F", "-t", "ext4"]).arg(&path).status().unwrap();
-        assert!(made.success() && state(&path).unwrap() == DiskState::Clean);
+        assert!(made.success() && read_state(&path).unwrap() == DiskState::Clean);
         let mut superblock = [0; 0x100];
         disk.read_exact_at(&mut superblock, 1024).unwrap();
         superblock[0x60] |= 4;

@@ -29,8 +29,10 @@ use super::accelerator::{Accelerator, DEVICE, NoKvm, check_kvm};
 use super::disk::{Access, Disk};
 use super::files::OpenFiles;
 use super::guest::Guest;
-use super::kvm_test::comes_up;
-use super::outcome::{DiskAfter, DiskState, InstructionClock, JobEnd, Outcome, Phase, Run, judge};
+use super::kvm_test::does_kernel_boot;
+use super::outcome::{
+    DiskAfter, DiskState, InstructionClock, JobEnd, Outcome, Phase, Run, determine_outcome,
+};
 use super::power::PowerCut;
 use super::run_slot::{RunSlot, SlotRequest};
 use super::{disk, initramfs, log, machine, process};
@@ -96,7 +98,7 @@ pub fn run(
         // this event ignores `Break`; the next event returns it again
         let _ = on_event(GuestEvent::Note(line));
     };
-    let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
+    let (guest, kept) = &add_root_disk(guest, cache, stop, &mut note)?;
     let images = Images::load(guest, kernel)?;
     let emulator = Emulator::choose(qemu, guest, (kernel, cache), stop)?;
     if on_event(GuestEvent::Chosen(emulator.accelerator)).is_break() {
@@ -167,7 +169,7 @@ impl Emulator {
         stop: &AtomicBool,
     ) -> Result<Self, Error> {
         let (accelerator, why_emulated) =
-            choose_accelerator(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
+            choose_accelerator(guest, &qemu, || does_kernel_boot(guest, kernel, cache, stop))?;
         Ok(Self { qemu, accelerator, why_emulated })
     }
 
@@ -197,7 +199,7 @@ pub(super) fn boot(
     on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<Run, Error> {
     let (qemu, folder) = (&emulator.qemu, place.folder);
-    let user = User::without_rights();
+    let user = User::choose_unprivileged();
     if user == User::BareRoot {
         let note =
             "QEMU runs as root without capabilities: this user namespace knows no other user";
@@ -252,7 +254,7 @@ impl OwnFolder {
     fn new(run: &Path, user: User) -> Result<Self, Error> {
         let folder = run.join("machine");
         DirBuilder::new().mode(0o700).create(&folder).with_path(&folder)?;
-        chown(&folder, user.number(), user.number()).with_path(&folder)?;
+        chown(&folder, user.uid(), user.uid()).with_path(&folder)?;
         Ok(Self { folder, user })
     }
 
@@ -262,7 +264,7 @@ impl OwnFolder {
         let mut open = File::options();
         let mut file =
             open.write(true).create_new(true).mode(0o600).open(&path).with_path(&path)?;
-        fchown(&file, self.user.number(), self.user.number()).with_path(&path)?;
+        fchown(&file, self.user.uid(), self.user.uid()).with_path(&path)?;
         file.write_all(bytes).with_path(&path)?;
         Ok(name.into())
     }
@@ -274,7 +276,7 @@ impl OwnFolder {
         if let Some(bytes) = image.unpacked.take() {
             return self.write_file(NAME, &bytes);
         }
-        if self.user.number().is_none() {
+        if self.user.uid().is_none() {
             return Ok(image.path.canonicalize().with_path(&image.path)?.into());
         }
         let may_read = image.path.metadata().with_path(&image.path)?.mode() & 0o004 != 0;
@@ -287,7 +289,7 @@ impl OwnFolder {
 
 /// Adds the userland's disk as the last one, so that the user's disks keep their names. The
 /// returned entry locks the disk in the cache while the guest runs.
-fn with_root(
+fn add_root_disk(
     guest: &Guest,
     cache: &Cache,
     stop: &AtomicBool,
@@ -375,7 +377,7 @@ impl Watch {
             errors,
             started,
             command: None,
-            power: PowerCut::after(guest.lose_power),
+            power: PowerCut::with_delay(guest.lose_power),
             repairs: Vec::new(),
             phase: Phase::Kernel,
             ended: None,
@@ -400,7 +402,9 @@ impl Watch {
         let log = self.last_log_lines();
         self.run.whole_log = guest.whole_log.then(|| self.whole_log());
         self.run.outcome = match why {
-            StopReason::Over => judge(self.ended.as_ref(), &log, &output, guest.boot.is_some()),
+            StopReason::Over => {
+                determine_outcome(self.ended.as_ref(), &log, &output, guest.boot.is_some())
+            }
             StopReason::TimedOut => Outcome::TimedOut { phase: self.phase },
             StopReason::PowerCut => Outcome::PowerLost,
             StopReason::Stopped => Outcome::Stopped,
@@ -467,7 +471,7 @@ impl Watch {
         if let Some(seconds) = process::cpu_seconds(Pid::from_child(&self.qemu)) {
             self.run.cpu_seconds = seconds;
         }
-        let _ = log::shorten(&self.log, LONGEST_LOG);
+        let _ = log::limit_disk_usage(&self.log, LONGEST_LOG);
     }
 
     fn report_phase(

@@ -28,11 +28,11 @@ pub(super) fn make(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Err
     command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-N", INODES, "-L", "root"]);
     command.args(["-E", "root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0", "-d"]);
     program::output("mke2fs", command.arg(root).arg(disk).arg(SIZE))?;
-    give_away(root, disk, others)
+    set_owners(root, disk, others)
 }
 
 /// Sets the owner of all files to root, except those in `others`.
-fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
+fn set_owners(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let script = disk.with_extension("owners");
     fs::write(&script, debugfs_commands(root, others)?).with_path(&script)?;
     let mut command = Command::new(program::find_for_root("debugfs", PACKAGE)?);
@@ -49,7 +49,7 @@ fn check(disk: &Path) -> Result<(), Error> {
     program::output("e2fsck", command.arg("-fn").arg(disk))?;
     let mut command = Command::new(program::find_for_root("debugfs", PACKAGE)?);
     let listed = program::output("debugfs", command.args(["-R", "stat /usr/bin"]).arg(disk))?;
-    if listed.lines().any(|line| words(line).starts_with(&["User:", "0", "Group:", "0"])) {
+    if listed.lines().any(|line| split_words(line).starts_with(&["User:", "0", "Group:", "0"])) {
         Ok(())
     } else {
         Err(Error::Failed {
@@ -59,7 +59,7 @@ fn check(disk: &Path) -> Result<(), Error> {
     }
 }
 
-fn words(line: &str) -> Vec<&str> {
+fn split_words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
@@ -122,7 +122,10 @@ mod tests {
             let output = ask(&format!("stat \"{path}\""));
             let owner = output.lines().find(|line| line.starts_with("User:")).unwrap();
             let (user, group) = if path == "/conf" { ("70000", "42") } else { ("0", "0") };
-            assert!(words(owner).starts_with(&["User:", user, "Group:", group]), "{path}: {owner}");
+            assert!(
+                split_words(owner).starts_with(&["User:", user, "Group:", group]),
+                "{path}: {owner}"
+            );
         }
     }
 

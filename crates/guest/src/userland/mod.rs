@@ -143,15 +143,15 @@ pub(crate) fn make(
     for archive in &archives {
         unpack(&archive.path, &root)?;
     }
-    keep_lists(&archives, entry)?;
+    write_lists(&archives, entry)?;
     let owned = tree::complete(&root)?;
     tell(&format!("systemd/{suite}: making the disk"));
     image::make(&root, &entry.join(DISK), &owned)?;
-    Ok((release(&archives), archives))
+    Ok((release_of_systemd(&archives), archives))
 }
 
 /// Writes the lists of the optional packages' files.
-fn keep_lists(archives: &[Archive], entry: &Path) -> Result<(), Error> {
+fn write_lists(archives: &[Archive], entry: &Path) -> Result<(), Error> {
     files::make_folder(&entry.join(LISTS))?;
     for name in OPTIONAL {
         let begin = format!("{name}_");
@@ -176,7 +176,7 @@ fn file_of_line(line: &str) -> Option<String> {
 
 /// Name and version of systemd, from the list of packages: `systemd 257.13-1~deb13u1` for
 /// `systemd_257.13-1~deb13u1`.
-fn release(packages: &[Archive]) -> String {
+fn release_of_systemd(packages: &[Archive]) -> String {
     let found = packages.iter().find(|one| one.name.starts_with("systemd_"));
     found.map_or_else(|| "systemd".to_owned(), |one| one.name.replacen('_', " ", 1))
 }
@@ -247,7 +247,7 @@ mod tests {
             name: name.to_owned(),
             sha256: String::new(),
         };
-        assert_eq!(release(&packages.map(archive)), "systemd 257.13-1");
+        assert_eq!(release_of_systemd(&packages.map(archive)), "systemd 257.13-1");
     }
 
     #[test]

@@ -137,7 +137,7 @@ fn set_owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
         if name.ends_with('/') {
             fs::create_dir_all(&path).with_path(&path)?;
         }
-        let numbers = (accounts.user_number(user), accounts.group_number(group));
+        let numbers = (accounts.uid_of(user), accounts.gid_of(group));
         if let (true, (Some(user), Some(group))) = (path.exists(), numbers) {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).with_path(&path)?;
             found.push(Owned { path: name.trim_end_matches('/').to_owned(), user, group });

@@ -53,7 +53,7 @@ impl Accounts {
     /// ignored.
     pub(super) fn declare(&mut self, text: &str) {
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
-            let words = words(line);
+            let words = split_words(line);
             let word = |at: usize| words.get(at).map_or("-", String::as_str);
             match word(0).trim_end_matches('!') {
                 "u" => self.add_user(word(1), word(2), word(4), word(5)),
@@ -82,8 +82,7 @@ impl Accounts {
         };
         // An account that declares no uid gets the gid of the group of its name, if that group
         // exists.
-        let number =
-            requested.or_else(|| self.group_number(name)).unwrap_or_else(|| self.free_number());
+        let number = requested.or_else(|| self.gid_of(name)).unwrap_or_else(|| self.free_uid());
         self.taken.push(number);
         let home = if is_path(home) { home } else { "/" };
         let shell = if is_path(shell) { shell } else { "/usr/sbin/nologin" };
@@ -94,7 +93,7 @@ impl Accounts {
         if let Some((number, _)) = self.groups.get(name) {
             return *number;
         }
-        let number = requested.unwrap_or_else(|| self.free_number());
+        let number = requested.unwrap_or_else(|| self.free_uid());
         if is_name(name) {
             self.add_group(name, number);
         }
@@ -113,16 +112,16 @@ impl Accounts {
         }
     }
 
-    fn free_number(&self) -> u32 {
+    fn free_uid(&self) -> u32 {
         let mut numbers = (LOWEST..=HIGHEST).rev();
         numbers.find(|number| !self.taken.contains(number)).unwrap_or(HIGHEST)
     }
 
-    pub(super) fn user_number(&self, name: &str) -> Option<u32> {
+    pub(super) fn uid_of(&self, name: &str) -> Option<u32> {
         self.users.get(name)?.split(':').nth(2)?.parse().ok()
     }
 
-    pub(super) fn group_number(&self, name: &str) -> Option<u32> {
+    pub(super) fn gid_of(&self, name: &str) -> Option<u32> {
         self.groups.get(name).map(|(number, _)| *number)
     }
 
@@ -158,7 +157,7 @@ fn is_path(text: &str) -> bool {
 }
 
 /// Splits a line of `sysusers.d` into words; words may be in double quotes.
-fn words(line: &str) -> Vec<String> {
+fn split_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
     while !rest.is_empty() {

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pagewise_guest::files::on_disk;
+use pagewise_guest::files::find_folder_on_disk;
 use pagewise_model::arm::{instance, is_of_zram, of_neighbour};
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
@@ -227,7 +227,7 @@ fn borrow_file(
     if let Some(file) = files.get(&which) {
         return Ok(file.path.clone());
     }
-    let folder = lender.swap_folder().or_else(on_disk).ok_or_else(|| {
+    let folder = lender.swap_folder().or_else(find_folder_on_disk).ok_or_else(|| {
         let why = "expected a folder on a disk, found none: /var/tmp and /tmp are memory";
         Refusal::new("a swap file", why)
     })?;

@@ -8,7 +8,7 @@ use pagewise_model::Bytes;
 
 use super::budget::Shortage;
 use super::load::Running;
-use super::note::{RunNote, cpus};
+use super::note::{RunNote, cpus_in_words};
 use super::queue::Place;
 
 /// Number of checks before the first line, so that a short wait for a guest that is about to end is
@@ -47,7 +47,7 @@ struct Subject {
 
 impl Announcer {
     /// The line that must be shown at this check; `None` if none is due.
-    pub(super) fn line(
+    pub(super) fn line_if_due(
         &mut self,
         requested: &RunNote,
         running: &[Running],
@@ -58,17 +58,17 @@ impl Announcer {
         if self.looks < due {
             return None;
         }
-        let subject = Subject::of(running, reason);
+        let subject = Subject::from_reason(running, reason);
         if self.announced.as_ref().is_some_and(|(_, announced)| *announced == subject) {
             return None;
         }
         self.announced = Some((self.looks, subject));
-        Some(line(requested, running, reason))
+        Some(describe_wait(requested, running, reason))
     }
 }
 
 impl Subject {
-    fn of(running: &[Running], reason: &Reason) -> Self {
+    fn from_reason(running: &[Running], reason: &Reason) -> Self {
         let (ahead, kind) = match reason {
             Reason::Ahead(place) => (place.ahead.len(), None),
             Reason::Short(shortage, _) => (0, Some(std::mem::discriminant(shortage))),
@@ -77,7 +77,7 @@ impl Subject {
     }
 }
 
-fn line(requested: &RunNote, running: &[Running], reason: &Reason) -> String {
+fn describe_wait(requested: &RunNote, running: &[Running], reason: &Reason) -> String {
     let (ahead, behind) = match reason {
         Reason::Ahead(place) => (place.ahead.len(), place.behind),
         Reason::Short(_, behind) => (0, *behind),
@@ -97,7 +97,7 @@ fn line(requested: &RunNote, running: &[Running], reason: &Reason) -> String {
         }
         Reason::Short(shortage, _) => {
             let memory = Bytes::new(requested.memory);
-            format!("this guest needs {} and {memory}: {shortage}", cpus(requested.cpus))
+            format!("this guest needs {} and {memory}: {shortage}", cpus_in_words(requested.cpus))
         }
     };
     format!(
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_line_names_the_place_who_runs_and_what_is_missing() {
-        let text = line(&note("sid"), &running(1), &short(1.84));
+        let text = describe_wait(&note("sid"), &running(1), &short(1.84));
         let pid = std::process::id();
         let start = format!(
             "waiting to start a guest, place 1 of 2 in the queue. Running: pid {pid} since "
@@ -136,13 +136,15 @@ mod tests {
         let end = "): trixie, 512.0 MiB, 1 CPU. Waiting because this guest needs 1 CPU and 640.0 MiB: \
                    1.8 of 2 CPUs are busy. --now starts regardless";
         assert!(text.ends_with(end), "{text}");
-        assert!(line(&note("sid"), &running(7), &short(1.0)).contains("1 CPU; and 3 more. "));
+        assert!(
+            describe_wait(&note("sid"), &running(7), &short(1.0)).contains("1 CPU; and 3 more. ")
+        );
     }
 
     #[test]
     fn who_is_not_the_first_hears_whom_all_wait_for() {
         let place = Place { ahead: vec![Some(note("bookworm: first")), None], behind: 0 };
-        let text = line(&note("sid"), &running(1), &Reason::Ahead(place));
+        let text = describe_wait(&note("sid"), &running(1), &Reason::Ahead(place));
         assert!(text.contains("place 3 of 3"), "{text}");
         let first = "Waiting because the first in the queue has not started yet: pid ";
         assert!(text.contains(first) && text.contains("bookworm: first, 512.0 MiB"), "{text}");
@@ -154,7 +156,7 @@ mod tests {
     fn a_long_wait_is_announced_at_first_and_when_it_changes() {
         let mut announcer = Announcer::default();
         let mut lines = |looks: u64, count: usize, reason: &Reason| {
-            let line = |_| announcer.line(&note("sid"), &running(count), reason);
+            let line = |_| announcer.line_if_due(&note("sid"), &running(count), reason);
             (0..looks).filter_map(line).count()
         };
         assert_eq!(lines(FIRST - 1, 1, &short(1.0)), 0);

@@ -12,7 +12,7 @@ use pagewise_model::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::load::Load;
-use super::note::{RunNote, cpus};
+use super::note::{RunNote, cpus_in_words};
 
 /// Number of CPUs that all guests together may use for timers and for QEMU's own threads without
 /// being counted as busy.
@@ -78,7 +78,7 @@ impl Budget {
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cpus { busy, all } => write!(f, "{busy:.1} of {} are busy", cpus(*all)),
+            Self::Cpus { busy, all } => write!(f, "{busy:.1} of {} are busy", cpus_in_words(*all)),
             Self::Memory { taken, all } => write!(
                 f,
                 "the running guests have {} of the {} that all guests may have",

@@ -21,20 +21,20 @@ use crate::qemu::process::kill_qemu;
 /// # Errors
 /// If something cannot be removed.
 pub fn remove_leftovers(cache: &Cache, stop: &AtomicBool) -> Result<Vec<String>, Error> {
-    let _admission = Lock::wait(&places::admission(cache), Kind::Alone, stop)?;
-    clean_admitted(cache)
+    let _admission = Lock::wait(&places::admission_lock(cache), Kind::Alone, stop)?;
+    remove_leftovers_under_lock(cache)
 }
 
 /// Like [`remove_leftovers`], for a caller that already holds the admission lock.
-pub(super) fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
+pub(super) fn remove_leftovers_under_lock(cache: &Cache) -> Result<Vec<String>, Error> {
     let mut lines = cache.clean_unfinished()?;
-    let arrivals = Lock::try_take(&places::arrivals(cache), Kind::Alone)?;
+    let arrivals = Lock::try_take(&places::arrivals_lock(cache), Kind::Alone)?;
     // the lock is not free if another run takes its ticket now; the next call then removes the
     // tickets
     if let Some(_arrivals) = arrivals {
-        queue::clean(&places::queue(cache))?;
+        queue::remove_dead_tickets(&places::queue_folder(cache))?;
     }
-    for folder in places::folders(cache)? {
+    for folder in places::list_run_folders(cache)? {
         // a run may end in the meantime and remove its folder itself
         let Ok(Some(_lock)) = Lock::try_take(&folder.join(LOCK), Kind::Alone) else { continue };
         let aside = folder.with_extension("gone");

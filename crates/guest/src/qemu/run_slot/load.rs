@@ -68,7 +68,7 @@ impl LoadMeter {
             busy += qemu.and_then(|qemu| qemu.cpus(now)).map_or(all, |cpus| cpus.min(all));
             untouched = untouched.saturating_add(run.note.memory.saturating_sub(resident));
         }
-        Load { busy, memory_left: available().map(|all| all.saturating_sub(untouched)) }
+        Load { busy, memory_left: available_memory().map(|all| all.saturating_sub(untouched)) }
     }
 
     /// Drops QEMU processes that have ended, and searches for those of runs without a known QEMU.
@@ -80,7 +80,7 @@ impl LoadMeter {
             return;
         }
         self.searched = Some(Instant::now());
-        for (folder, pid) in process::qemus_of(unknown) {
+        for (folder, pid) in process::find_qemus(unknown) {
             if let Some(start_ticks) = process::start_ticks(pid) {
                 let qemu = Qemu { pid, start_ticks, rate: Rate::default() };
                 self.qemus.insert(folder.clone(), qemu);
@@ -121,7 +121,7 @@ impl Rate {
 }
 
 /// Available memory of the host: `MemAvailable` in bytes.
-fn available() -> Option<u64> {
+fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)

@@ -102,19 +102,19 @@ impl RunSlot {
     ) -> Result<Self, Error> {
         let note = RunNote::new(request.cpus, request.memory, request.label);
         if request.now {
-            let _admission = wait.admission(cache)?;
+            let _admission = wait.lock_admission(cache)?;
             return Self::new(cache, &note);
         }
         let ticket = {
-            let _arrival = Lock::wait(&places::arrivals(cache), Kind::Alone, wait.stop)?;
-            Ticket::take(&places::queue(cache), &note)?
+            let _arrival = Lock::wait(&places::arrivals_lock(cache), Kind::Alone, wait.stop)?;
+            Ticket::take(&places::queue_folder(cache), &note)?
         };
         let mut announcer = Announcer::default();
         loop {
             let place = ticket.place()?;
             let is_first = place.ahead.is_empty();
-            let admission = is_first.then(|| wait.admission(cache)).transpose()?;
-            let running = places::running(cache)?;
+            let admission = is_first.then(|| wait.lock_admission(cache)).transpose()?;
+            let running = places::list_running(cache)?;
             // the load is measured even while other runs are first, so that earlier readings exist
             // when the turn of this run comes
             let load = (wait.measure)(&running);
@@ -129,7 +129,7 @@ impl RunSlot {
                 Reason::Ahead(place)
             };
             drop(admission);
-            if let Some(line) = announcer.line(&note, &running, &reason) {
+            if let Some(line) = announcer.line_if_due(&note, &running, &reason) {
                 (wait.tell)(&line);
             }
             std::thread::sleep(wait.look);
@@ -141,7 +141,7 @@ impl RunSlot {
 
     /// Makes the folder of a run. The caller holds the admission lock.
     fn new(cache: &Cache, note: &RunNote) -> Result<Self, Error> {
-        let folder = new_folder(&places::runs(cache))?;
+        let folder = new_folder(&places::runs_folder(cache))?;
         let lock =
             Lock::try_take(&folder.join(places::LOCK), Kind::Alone)?.ok_or(Error::Stopped)?;
         let slot = Self { folder, _lock: lock };
@@ -153,9 +153,9 @@ impl RunSlot {
 
 impl Wait<'_> {
     /// Takes the admission lock and removes the leftovers of killed runs.
-    fn admission(&mut self, cache: &Cache) -> Result<Lock, Error> {
-        let lock = Lock::wait(&places::admission(cache), Kind::Alone, self.stop)?;
-        for left in leftovers::clean_admitted(cache)? {
+    fn lock_admission(&mut self, cache: &Cache) -> Result<Lock, Error> {
+        let lock = Lock::wait(&places::admission_lock(cache), Kind::Alone, self.stop)?;
+        for left in leftovers::remove_leftovers_under_lock(cache)? {
             (self.tell)(&left);
         }
         Ok(lock)
@@ -294,7 +294,7 @@ mod tests {
             assert_eq!(runs.next_slot().0, "third");
         });
         drop(two);
-        assert_eq!(places::folders(&cache).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(places::list_run_folders(&cache).unwrap(), Vec::<PathBuf>::new());
         assert_eq!(fs::read_dir(folder.path().join("queue")).unwrap().count(), 0);
     }
 
@@ -419,7 +419,7 @@ mod tests {
             let (name, slot) = runs.next_slot();
             assert!(name == "now" && slot.folder.is_dir() && lines.recv().is_err());
             // the run counts for the limits of waiting runs
-            assert_eq!(places::running(&cache).unwrap().len(), 2);
+            assert_eq!(places::list_running(&cache).unwrap().len(), 2);
             drop(first);
             assert!(runs.results.recv_timeout(Duration::from_millis(50)).is_err());
             drop(slot);

@@ -53,7 +53,7 @@ impl RunNote {
             run: Some(Runner {
                 pid: std::process::id(),
                 pid_namespace: pid_namespace(),
-                since: now(),
+                since: seconds_since_1970(),
                 label: shown,
             }),
         }
@@ -61,7 +61,7 @@ impl RunNote {
 
     /// The same note, with the present time as the start of the run.
     pub(super) fn renew(&self) -> Self {
-        let run = self.run.clone().map(|run| Runner { since: now(), ..run });
+        let run = self.run.clone().map(|run| Runner { since: seconds_since_1970(), ..run });
         Self { run, ..self.clone() }
     }
 
@@ -69,30 +69,31 @@ impl RunNote {
     /// 512.0 MiB, 1 CPU`.
     pub(super) fn describe(&self) -> String {
         let memory = Bytes::new(self.memory.saturating_sub(OVERHEAD));
-        let size = format!("{memory}, {}", cpus(self.cpus));
+        let size = format!("{memory}, {}", cpus_in_words(self.cpus));
         let Some(run) = &self.run else {
             return format!("a run of another version of pagewise: {size}");
         };
         let elsewhere =
             if run.pid_namespace == pid_namespace() { "" } else { " of another PID namespace" };
-        let age = now().saturating_sub(run.since);
+        let age = seconds_since_1970().saturating_sub(run.since);
         let age = duration::rough(f64::from(u32::try_from(age).unwrap_or(u32::MAX)));
-        let (pid, since, label) = (run.pid, clock(run.since), printable_line(&run.label));
+        let (pid, since, label) =
+            (run.pid, local_time_of_day(run.since), printable_line(&run.label));
         format!("pid {pid}{elsewhere} since {since} ({age}): {label}, {size}")
     }
 }
 
 /// A number of CPUs as text, such as `1 CPU`.
-pub(super) fn cpus(number: u32) -> String {
+pub(super) fn cpus_in_words(number: u32) -> String {
     if number == 1 { "1 CPU".to_owned() } else { format!("{number} CPUs") }
 }
 
-fn now() -> u64 {
+fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 /// The local time of day of a time given in seconds since 1970.
-fn clock(seconds: u64) -> String {
+fn local_time_of_day(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|it| Timestamp::from_second(it).ok());
     time.map_or_else(
         || "?".to_owned(),

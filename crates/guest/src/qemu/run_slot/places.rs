@@ -13,28 +13,28 @@ pub(super) const NOTE: &str = "takes";
 /// Name of the lock file that a run holds as long as it lives, in the run's folder.
 pub(super) const LOCK: &str = "lock";
 
-pub(super) fn runs(cache: &Cache) -> PathBuf {
+pub(super) fn runs_folder(cache: &Cache) -> PathBuf {
     cache.folder().join("runs")
 }
 
-pub(super) fn queue(cache: &Cache) -> PathBuf {
+pub(super) fn queue_folder(cache: &Cache) -> PathBuf {
     cache.folder().join("queue")
 }
 
 /// Path of the lock to hold while taking or removing a slot or a ticket.
-pub(super) fn admission(cache: &Cache) -> PathBuf {
+pub(super) fn admission_lock(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.admission")
 }
 
 /// Path of the lock to hold while making or removing a ticket. It is separate from the admission
 /// lock, because runs that wait for a lock get it in random order: if new runs had to wait for the
 /// admission lock before they get a ticket, the tickets would not be in order of arrival.
-pub(super) fn arrivals(cache: &Cache) -> PathBuf {
+pub(super) fn arrivals_lock(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.arrivals")
 }
 
-pub(super) fn folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
-    let runs = runs(cache);
+pub(super) fn list_run_folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
+    let runs = runs_folder(cache);
     let mut folders: Vec<PathBuf> =
         fs::read_dir(&runs).with_path(&runs)?.flatten().map(|entry| entry.path()).collect();
     folders.sort();
@@ -42,10 +42,10 @@ pub(super) fn folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The runs that have a note. A run that is ending may already have lost its note.
-pub(super) fn running(cache: &Cache) -> Result<Vec<Running>, Error> {
+pub(super) fn list_running(cache: &Cache) -> Result<Vec<Running>, Error> {
     let run = |folder: PathBuf| {
         let note = fs::read(folder.join(NOTE)).unwrap_or_default();
         Some(Running { note: serde_json::from_slice(&note).ok()?, folder })
     };
-    Ok(folders(cache)?.into_iter().filter_map(run).collect())
+    Ok(list_run_folders(cache)?.into_iter().filter_map(run).collect())
 }

@@ -35,15 +35,15 @@ pub(super) struct Place {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(path(&self.queue, self.number));
+        let _ = fs::remove_file(ticket_path(&self.queue, self.number));
     }
 }
 
 impl Ticket {
     /// Takes the last place in the queue. The caller holds the lock of arrivals.
     pub(super) fn take(queue: &Path, note: &RunNote) -> Result<Self, Error> {
-        let number = numbers(queue)?.last().map_or(1, |last| last.saturating_add(1));
-        let path = path(queue, number);
+        let number = ticket_numbers(queue)?.last().map_or(1, |last| last.saturating_add(1));
+        let path = ticket_path(queue, number);
         let note = serde_json::to_vec(note).unwrap_or_default();
         files::write(&path, &note, 0o600)?;
         let lock = Lock::try_take(&path, Kind::Alone)?.ok_or(Error::Stopped)?;
@@ -53,11 +53,11 @@ impl Ticket {
     /// The place of this ticket. Tickets of killed runs before it are removed.
     pub(super) fn place(&self) -> Result<Place, Error> {
         let (mut ahead, mut behind) = (Vec::new(), 0);
-        for number in numbers(&self.queue)? {
+        for number in ticket_numbers(&self.queue)? {
             if number > self.number {
                 behind += 1;
             } else if number < self.number && is_waiting(&self.queue, number)? {
-                let note = fs::read(path(&self.queue, number)).unwrap_or_default();
+                let note = fs::read(ticket_path(&self.queue, number)).unwrap_or_default();
                 ahead.push(serde_json::from_slice(&note).ok());
             }
         }
@@ -67,13 +67,13 @@ impl Ticket {
 
 /// Removes the tickets of killed runs. The caller holds the lock of arrivals, so that no other run
 /// has just made a ticket that it has not locked yet.
-pub(super) fn clean(queue: &Path) -> Result<(), Error> {
-    numbers(queue)?.into_iter().try_for_each(|number| is_waiting(queue, number).map(|_| ()))
+pub(super) fn remove_dead_tickets(queue: &Path) -> Result<(), Error> {
+    ticket_numbers(queue)?.into_iter().try_for_each(|number| is_waiting(queue, number).map(|_| ()))
 }
 
 /// Whether the run of a ticket is alive; otherwise the ticket is removed.
 fn is_waiting(queue: &Path, number: u64) -> Result<bool, Error> {
-    let path = path(queue, number);
+    let path = ticket_path(queue, number);
     Ok(match Lock::probe(&path)? {
         Held::ByOther => true,
         Held::ByNobody(_lock) => {
@@ -85,7 +85,7 @@ fn is_waiting(queue: &Path, number: u64) -> Result<bool, Error> {
 }
 
 /// Numbers of the tickets in ascending order; files with other names are ignored.
-fn numbers(queue: &Path) -> Result<Vec<u64>, Error> {
+fn ticket_numbers(queue: &Path) -> Result<Vec<u64>, Error> {
     let entries = fs::read_dir(queue).with_path(queue)?.flatten();
     let mut numbers: Vec<u64> =
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -93,7 +93,7 @@ fn numbers(queue: &Path) -> Result<Vec<u64>, Error> {
     Ok(numbers)
 }
 
-fn path(queue: &Path, number: u64) -> PathBuf {
+fn ticket_path(queue: &Path, number: u64) -> PathBuf {
     queue.join(number.to_string())
 }
 
@@ -124,14 +124,14 @@ mod tests {
         drop(one);
         assert_eq!([&three, &four].map(place), [(0, 1), (1, 0)]);
         drop((three, four));
-        assert_eq!(numbers(folder.path()).unwrap(), Vec::<u64>::new());
+        assert_eq!(ticket_numbers(folder.path()).unwrap(), Vec::<u64>::new());
     }
 
     /// A ticket of a killed run: the file exists, but nobody holds its lock.
     #[test]
     fn a_ticket_of_a_killed_run_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let leave = |number: u64| fs::write(path(folder.path(), number), b"{}").unwrap();
+        let leave = |number: u64| fs::write(ticket_path(folder.path(), number), b"{}").unwrap();
         leave(3);
         fs::write(folder.path().join("foreign"), b"").unwrap();
         let one = Ticket::take(folder.path(), &note("one")).unwrap();
@@ -140,11 +140,11 @@ mod tests {
         let two = Ticket::take(folder.path(), &note("two")).unwrap();
         let found = two.place().unwrap();
         assert_eq!(found.ahead, [Some(note("one"))]);
-        assert_eq!(numbers(folder.path()).unwrap(), [4, 8]);
+        assert_eq!(ticket_numbers(folder.path()).unwrap(), [4, 8]);
         drop((one, two));
         leave(9);
-        clean(folder.path()).unwrap();
-        assert_eq!(numbers(folder.path()).unwrap(), Vec::<u64>::new());
+        remove_dead_tickets(folder.path()).unwrap();
+        assert_eq!(ticket_numbers(folder.path()).unwrap(), Vec::<u64>::new());
         assert!(folder.path().join("foreign").exists());
     }
 }

@@ -12,7 +12,7 @@ use anyhow::Context;
 use pagewise_bench::block::Entrant;
 use pagewise_bench::faults::{self, Control, FaultSpec, FaultsEnd, Unmeasured};
 use pagewise_bench::stand_in::StandIn;
-use pagewise_guest::files::on_disk;
+use pagewise_guest::files::find_folder_on_disk;
 use pagewise_model::lend::Lender;
 use pagewise_model::{Access, Compressor, Refusal, StoreKind, SwapStore, SwappedKind};
 use pagewise_terminal::progress::Measuring;
@@ -85,7 +85,7 @@ fn zswap_folder(
     } else if !setting.snapshot.tiers.is_empty() {
         "zswap is one for the whole host, and this host uses other swap"
     } else {
-        return Some(lender.swap_folder().or_else(on_disk));
+        return Some(lender.swap_folder().or_else(find_folder_on_disk));
     };
     measured.not_measured.push(Refusal::new("swap with zswap", why));
     None
