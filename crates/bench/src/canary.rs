@@ -33,16 +33,16 @@ pub struct ChaseResult {
     /// Nanoseconds per access in small pages.
     pub small_ns: f64,
     /// Times in huge pages, measured in the same way as those in small ones.
-    pub huge: SmallPages,
+    pub huge: LargerPages,
     /// The share of the second buffer that was in huge pages, as `collapse` returned it.
     pub coverage: f64,
     /// The page size of each hugetlb pool, and the times in its memory.
-    pub pools: Vec<(Bytes, SmallPages)>,
+    pub pools: Vec<(Bytes, LargerPages)>,
 }
 
 /// Times in larger pages, and their ratio to small pages.
 #[derive(Debug, Clone, Copy)]
-pub struct SmallPages {
+pub struct LargerPages {
     /// Time of an access in these pages, in nanoseconds.
     pub ns: f64,
     /// Ratio of the time in these pages to that in small pages: median, lowest and highest of the
@@ -85,17 +85,17 @@ pub fn measure<E: From<Errno>>(
             .for_each(|((_, pool), turns)| turns.push(measure_chase(pool.words())));
     }
     let sizes = pools.iter().map(|(size, _)| *size);
-    let against = turns.into_iter().map(|turns| SmallPages::compare(turns, &smalls));
+    let against = turns.into_iter().map(|turns| LargerPages::compare(turns, &smalls));
     let pools = sizes.zip(against).collect();
-    let huge = SmallPages::compare(huges, &smalls);
-    Ok(ChaseResult { small_ns: middle(&mut smalls), huge, coverage, pools })
+    let huge = LargerPages::compare(huges, &smalls);
+    Ok(ChaseResult { small_ns: median(&mut smalls), huge, coverage, pools })
 }
 
-impl SmallPages {
+impl LargerPages {
     fn compare(mut turns: Vec<f64>, smalls: &[f64]) -> Self {
         let mut ratios: Vec<f64> = turns.iter().zip(smalls).map(|(ns, small)| ns / small).collect();
-        let ratio = [middle(&mut ratios), lowest(&ratios), highest(&ratios)];
-        Self { ns: middle(&mut turns), ratio }
+        let ratio = [median(&mut ratios), lowest(&ratios), highest(&ratios)];
+        Self { ns: median(&mut turns), ratio }
     }
 }
 
@@ -106,7 +106,7 @@ fn random_ring(seed: u64) -> Vec<u64> {
     let mut order: Vec<u32> = (0..lines).map(|line| u32::try_from(line).unwrap_or(0)).collect();
     let mut state = seed;
     for at in (1..lines).rev() {
-        let other = usize::try_from(random(&mut state) % at as u64).unwrap_or(0);
+        let other = usize::try_from(next_random(&mut state) % at as u64).unwrap_or(0);
         order.swap(at, other);
     }
     let per_line = LINE / size_of::<u64>();
@@ -118,7 +118,7 @@ fn random_ring(seed: u64) -> Vec<u64> {
 }
 
 /// Next number of the splitmix64 generator.
-fn random(state: &mut u64) -> u64 {
+fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -137,7 +137,7 @@ fn measure_chase(ring: &[u64]) -> f64 {
     began.elapsed().as_nanos() as f64 / f64::from(STEPS)
 }
 
-fn middle(numbers: &mut [f64]) -> f64 {
+fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }

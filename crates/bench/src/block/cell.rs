@@ -4,7 +4,7 @@
 
 use pagewise_model::{Bytes, Direction, Ends, Figures, Shape};
 
-use super::latencies::{Latencies, latencies, quantile};
+use super::latencies::{Latencies, new_latencies, quantile};
 use super::round::Round;
 
 /// A contestant in one shape of requests.
@@ -23,7 +23,7 @@ pub struct Cell {
 
 impl Cell {
     pub(super) fn new(contestant: usize, shape: Shape) -> Self {
-        Self { contestant, shape, rounds: Vec::new(), ended: None, latencies: latencies() }
+        Self { contestant, shape, rounds: Vec::new(), ended: None, latencies: new_latencies() }
     }
 
     /// Text for progress messages, as `4.0 KiB read by 2`.
@@ -46,7 +46,7 @@ impl Cell {
     #[must_use]
     pub fn figures(&self, page: Bytes) -> Option<Figures> {
         let over = |pick: fn(&Round) -> f64| collect_sorted(self.rounds.iter().map(pick));
-        let median = |pick| middle(&over(pick));
+        let median = |pick| median_of_sorted(&over(pick));
         let cpu_ns_per_io = median(|round| round.cpu_ns_per_io)?;
         let kernel: Option<Vec<f64>> = self.rounds.iter().map(|r| r.kernel_ns_per_io).collect();
         let block = self.shape.block_bytes.get() as f64;
@@ -55,16 +55,17 @@ impl Cell {
             rounds: u32::try_from(self.rounds.len()).unwrap_or(u32::MAX),
             requests: self.rounds.iter().map(|round| round.requests).sum(),
             iops,
-            iops_spread: lowest_and_highest(&over(|round| round.iops))?,
+            iops_spread: ends_of_sorted(&over(|round| round.iops))?,
             bytes_per_second: iops * block,
             mean_ns: median(|round| round.mean_ns)?,
-            mean_spread: lowest_and_highest(&over(|round| round.mean_ns))?,
+            mean_spread: ends_of_sorted(&over(|round| round.mean_ns))?,
             p50_ns: median(|round| round.p50_ns)?,
-            p50_spread: lowest_and_highest(&over(|round| round.p50_ns))?,
+            p50_spread: ends_of_sorted(&over(|round| round.p50_ns))?,
             p99_ns: median(|round| round.p99_ns)?,
             p999_ns: quantile(&self.latencies, 0.999),
             cpu_ns_per_io,
-            kernel_ns_per_io: kernel.and_then(|all| middle(&collect_sorted(all.into_iter()))),
+            kernel_ns_per_io: kernel
+                .and_then(|all| median_of_sorted(&collect_sorted(all.into_iter()))),
             cpu_ns_per_page: cpu_ns_per_io * page.get() as f64 / block,
         })
     }
@@ -76,12 +77,12 @@ fn collect_sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-fn lowest_and_highest(sorted: &[f64]) -> Option<Ends<f64>> {
+fn ends_of_sorted(sorted: &[f64]) -> Option<Ends<f64>> {
     Some([*sorted.first()?, *sorted.last()?])
 }
 
 /// The median of sorted values; `None` if the slice is empty.
-pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
+pub(super) fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
     Some((lower + upper) / 2.0)

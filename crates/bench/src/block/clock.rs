@@ -15,12 +15,12 @@ pub(super) fn now() -> u64 {
 }
 
 /// CPU time of this thread, in nanoseconds.
-pub(super) fn thread_cpu() -> u64 {
+pub(super) fn thread_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
 /// CPU time of this process, in nanoseconds.
-pub(super) fn process_cpu() -> u64 {
+pub(super) fn process_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
 
@@ -31,7 +31,7 @@ fn nanoseconds(time: Timespec) -> u64 {
 
 /// Time that one reading of the clock takes, in nanoseconds: the measured time of every request is
 /// longer by this amount. It is computed from consecutive readings.
-pub(super) fn reading_takes() -> f64 {
+pub(super) fn measure_reading_time() -> f64 {
     const READINGS: u32 = 1000;
     let batch = || {
         let start = now();
@@ -44,7 +44,7 @@ pub(super) fn reading_takes() -> f64 {
 
 /// Resolution of the clock in nanoseconds: the smallest step that was observed. On a machine
 /// without a time stamp counter the clock may advance only with timer ticks.
-pub(super) fn step() -> Option<f64> {
+pub(super) fn measure_step() -> Option<f64> {
     const LONGEST: u32 = 10_000_000;
     let mut last = now();
     let mut least = u64::MAX;
@@ -69,10 +69,10 @@ mod tests {
 
     #[test]
     fn clocks_go_forward_and_reading_one_takes_time() {
-        let (time, cpu) = (now(), thread_cpu());
-        let takes = reading_takes();
+        let (time, cpu) = (now(), thread_cpu_ns());
+        let takes = measure_reading_time();
         assert!(takes > 0.0 && takes.is_finite());
-        assert!(step().is_some_and(|step| step > 0.0));
-        assert!(now() > time && thread_cpu() > cpu && process_cpu() >= thread_cpu());
+        assert!(measure_step().is_some_and(|step| step > 0.0));
+        assert!(now() > time && thread_cpu_ns() > cpu && process_cpu_ns() >= thread_cpu_ns());
     }
 }

@@ -57,7 +57,7 @@ pub fn measure(
 ) -> ContestResults {
     let mut cells = lay_out_cells(contestants);
     let before = noise::Baseline::now();
-    let mut runner = runner(&cells, plan, watch.stop);
+    let mut runner = make_runner(&cells, plan, watch.stop);
     let mut pace = Pace::new(plan, count_measurable(&cells));
     let mut rounds_left_out = 0;
     'rounds: for round in 0..=plan.rounds {
@@ -65,7 +65,7 @@ pub fn measure(
             rounds_left_out = plan.rounds + 1 - round;
             break;
         }
-        pace.begin(plan.rounds - round, round == 0, count_measurable(&cells));
+        pace.begin_round(plan.rounds - round, round == 0, count_measurable(&cells));
         for at in slice_order(&cells, plan.seed, round) {
             if runner.is_stopped() {
                 break 'rounds;
@@ -73,8 +73,8 @@ pub fn measure(
             let cell = &mut cells[at];
             let contestant = &contestants[cell.contestant];
             (watch.progress)(&pace.progress(&contestant.label));
-            take(&mut runner, contestant, cell, round.checked_sub(1), pace.slice);
-            pace.step(cell.ended.is_some());
+            run_slice(&mut runner, contestant, cell, round.checked_sub(1), pace.slice);
+            pace.count_slice(cell.ended.is_some());
         }
     }
     let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.label());
@@ -94,7 +94,7 @@ fn lay_out_cells(contestants: &[Contestant<'_>]) -> Vec<Cell> {
     shapes.map(cell).collect()
 }
 
-fn runner<'a>(cells: &[Cell], plan: &Plan, stop: &'a AtomicBool) -> Runner<'a> {
+fn make_runner<'a>(cells: &[Cell], plan: &Plan, stop: &'a AtomicBool) -> Runner<'a> {
     let measured = || cells.iter().filter(|cell| cell.ended.is_none());
     let jobs = measured().map(|cell| cell.shape.jobs).max().unwrap_or(0);
     let largest = measured().map(Cell::block_bytes).max().unwrap_or(0);
@@ -116,7 +116,7 @@ fn count_measurable(cells: &[Cell]) -> u32 {
 }
 
 /// Runs one slice of a cell; `number` is `None` in the warm-up round.
-fn take(
+fn run_slice(
     runner: &mut Runner<'_>,
     contestant: &Contestant<'_>,
     cell: &mut Cell,

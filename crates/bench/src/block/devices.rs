@@ -46,8 +46,8 @@ pub fn measure_devices(
     // references that need memory of their own: the noise, the tmpfs and the stand-in pages
     let references = if spec.references { 3 } else { usize::from(spec.disk.is_some()) };
     let needs = MemoryNeeds { devices: spec.candidates.len(), references };
-    let span = room::span(host, all, needs)?;
-    let (noise, stand_in) = (reference::noise(spec.seed), OnceCell::new());
+    let span = room::choose_span(host, all, needs)?;
+    let (noise, stand_in) = (reference::make_noise(spec.seed), OnceCell::new());
     let mut field = Field::new(lender, host, pages, spec, span);
     field.add_candidates(watch);
     if !field.contestants.is_empty() {
@@ -59,7 +59,7 @@ pub fn measure_devices(
     let stopped = watch.stop.load(Ordering::Relaxed);
     let contestants = if stopped { &[] } else { field.contestants.as_slice() };
     let measured = measure(contestants, &plan, calm, watch);
-    let (entrants, failures) = field.give_back();
+    let (entrants, failures) = field.return_devices();
     let page = pages.page_size();
     let shortened = span < all;
     let ContestResults { cells, rounds_left_out, noise, stopped } = measured;
@@ -107,10 +107,10 @@ impl<'a> Field<'a> {
 
     fn add_candidate(&mut self, candidate: &Compressor, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = candidate.to_string();
-        let (zram, device) = self.lend_device(&who, Some(candidate.clone()), self.span)?;
+        let (zram, device) = self.borrow_device(&who, Some(candidate.clone()), self.span)?;
         let began = Instant::now();
         let done =
-            fill(&device, self.pages, self.span, watch.stop).map_err(|e| refusal(&who, &e))?;
+            fill(&device, self.pages, self.span, watch.stop).map_err(|e| refusal_for(&who, &e))?;
         if !done {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    fn lend_device(
+    fn borrow_device(
         &mut self,
         who: &str,
         compressor: Option<Compressor>,
@@ -131,7 +131,7 @@ impl<'a> Field<'a> {
         let spec = ZramSpec { compressor, ..ZramSpec::new(disksize) };
         let zram = self.lender.lend_zram(&spec).map_err(|refused| refused.within(who))?;
         self.loans.push(zram.loan);
-        let device = Device::open(&zram.device).map_err(|error| refusal(who, &error))?;
+        let device = Device::open(&zram.device).map_err(|error| refusal_for(who, &error))?;
         Ok((zram, device))
     }
 
@@ -153,13 +153,13 @@ impl<'a> Field<'a> {
         if self.spec.references {
             self.report(watch, "filling references".to_owned());
             self.add_block_path(noise, watch).unwrap_or_else(|failure| self.failures.push(failure));
-            let pages = stand_in.get_or_init(|| self.stand_in());
+            let pages = stand_in.get_or_init(|| self.make_stand_in());
             self.add_tmpfs(pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
             self.add_copy();
         }
         if let Some(disk) = &self.spec.disk {
             self.report(watch, "filling the disk's file".to_owned());
-            let pages = stand_in.get_or_init(|| self.stand_in());
+            let pages = stand_in.get_or_init(|| self.make_stand_in());
             self.add_disk(disk, pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
         }
     }
@@ -171,9 +171,9 @@ impl<'a> Field<'a> {
         let span = Bytes::new(self.span.get().min(reference::MOST));
         let has_lz4 = self.spec.candidates.iter().any(|one| one.algorithm.as_str() == "lz4");
         let lz4 = has_lz4.then(|| Compressor::new("lz4"));
-        let (_, device) = self.lend_device(who, lz4, span.saturating_add(span))?;
-        let hole = device.at_offset(span.get()).map_err(|error| refusal(who, &error))?;
-        if fill(&device, noise, span, watch.stop).map_err(|error| refusal(who, &error))? {
+        let (_, device) = self.borrow_device(who, lz4, span.saturating_add(span))?;
+        let hole = device.at_offset(span.get()).map_err(|error| refusal_for(who, &error))?;
+        if fill(&device, noise, span, watch.stop).map_err(|error| refusal_for(who, &error))? {
             let what = "zram with data that does not compress: the way without an algorithm when \
                         read; when written, the algorithm tries";
             self.add_reference(
@@ -195,21 +195,22 @@ impl<'a> Field<'a> {
 
     /// Stand-in pages for a reference; their compression ratio is that of the real pages with the
     /// first algorithm.
-    fn stand_in(&self) -> Pages {
+    fn make_stand_in(&self) -> Pages {
         let ratio = self.entrants.iter().find_map(|entrant| match entrant {
             Entrant::Algorithm { filled, .. } => filled.original_per_compressed,
             Entrant::Reference { .. } => None,
         });
         let size = self.pages.page_size().get();
         let count = self.span.get().min(reference::MOST).div_ceil(size);
-        reference::stand_in(&StandIn::new(ratio, self.spec.seed), count)
+        reference::make_stand_in(&StandIn::new(ratio, self.spec.seed), count)
     }
 
     fn add_tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = "tmpfs";
         let span = Bytes::new(self.span.get().min(reference::MOST));
-        let device = reference::tmpfs(span.get()).map_err(|error| refusal(who, &error))?;
-        if fill(&device, pages, span, watch.stop).map_err(|error| refusal(who, &error))? {
+        let device =
+            reference::create_on_tmpfs(span.get()).map_err(|error| refusal_for(who, &error))?;
+        if fill(&device, pages, span, watch.stop).map_err(|error| refusal_for(who, &error))? {
             let what = "a file in memory: a file system instead of a block device";
             self.add_reference(
                 ReferenceLabel { name: who, layer: "file", what },
@@ -240,10 +241,11 @@ impl<'a> Field<'a> {
     ) -> Result<(), Refusal> {
         let who = "disk";
         let (device, span) =
-            reference::disk(disk, self.span.get()).map_err(|e| refusal(who, &e))?;
+            reference::open_disk(disk, self.span.get()).map_err(|e| refusal_for(who, &e))?;
         let (span, mut pages) = (Bytes::new(span), None);
         if matches!(disk, Disk::Write(_)) {
-            let done = fill(&device, stand_in, span, watch.stop).map_err(|e| refusal(who, &e))?;
+            let done =
+                fill(&device, stand_in, span, watch.stop).map_err(|e| refusal_for(who, &e))?;
             if !done {
                 return Ok(());
             }
@@ -280,7 +282,7 @@ impl<'a> Field<'a> {
 
     /// Returns the borrowed devices to the lender. All are closed first, because an open zram
     /// device cannot be reset.
-    fn give_back(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
+    fn return_devices(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
         self.contestants.clear();
         for loan in self.loans {
             if let Err(refused) = self.lender.return_loan(loan) {
@@ -301,6 +303,6 @@ struct ReferenceLabel {
     what: &'static str,
 }
 
-fn refusal(who: &str, error: &io::Error) -> Refusal {
+fn refusal_for(who: &str, error: &io::Error) -> Refusal {
     Refusal::new(who, error.to_string())
 }

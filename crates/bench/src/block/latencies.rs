@@ -9,7 +9,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// A histogram of latencies in nanoseconds, with two significant digits.
 pub(super) type Latencies = Histogram<u64>;
 
-pub(super) fn latencies() -> Latencies {
+pub(super) fn new_latencies() -> Latencies {
     // the arguments are constants within the limits of the histogram
     Histogram::new_with_bounds(1, LONGEST_NS, 2).unwrap_or_else(|_| unreachable!("valid bounds"))
 }

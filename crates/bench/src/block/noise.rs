@@ -22,7 +22,7 @@ impl Baseline {
     pub(super) fn now() -> Self {
         let host = HostRoot::live().ok();
         let ticks = host.and_then(|host| HostGauges(&host).processor_ticks());
-        Self { ticks, wall_ns: clock::now(), cpu_ns: clock::process_cpu() }
+        Self { ticks, wall_ns: clock::now(), cpu_ns: clock::process_cpu_ns() }
     }
 
     /// The noise since this baseline was taken. On an idle machine, all rounds of the `calm` cell
@@ -32,21 +32,21 @@ impl Baseline {
         let seconds = (now.wall_ns - self.wall_ns) as f64 / 1e9;
         let ours = (now.cpu_ns - self.cpu_ns) as f64 / 1e9;
         let ticks = self.ticks.zip(now.ticks);
-        let shares = ticks.and_then(|(from, to)| shares(from, to, ours / seconds));
+        let shares = ticks.and_then(|(from, to)| shares_of_time(from, to, ours / seconds));
         Noise {
             seconds,
             others_share: shares.map(|(others, _)| others),
             stolen_share: shares.map(|(_, stolen)| stolen),
             calm_p50_spread: calm.as_ref().and_then(|(_, rounds)| spread(rounds)),
             calm: calm.map(|(name, _)| Name::from(name.as_str())),
-            clock_step_ns: clock::step(),
+            clock_step_ns: clock::measure_step(),
         }
     }
 }
 
 /// Two shares of all CPUs' time between two readings: used by other processes, and stolen by the
 /// hypervisor. `ours` is the number of CPUs that this process used on average.
-fn shares(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f64)> {
+fn shares_of_time(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f64)> {
     let grown =
         |of: fn(&ProcessorTicks) -> u64| of(&to).checked_sub(of(&from)).map(|ticks| ticks as f64);
     let (busy, stolen) = (grown(|ticks| ticks.busy)?, grown(|ticks| ticks.stolen)?);
@@ -83,10 +83,10 @@ mod tests {
         assert_eq!(from, expected);
         let to = ticks_in("cpu  160 0 140 750 50 0 50 50 0 0\ncpu0\ncpu1\n").unwrap();
         // of 200 ticks 100 were busy and 50 stolen; we used half of one of two CPUs
-        assert_eq!(shares(from, to, 0.5), Some((0.25, 0.25)));
-        assert_eq!(shares(from, to, 2.0), Some((0.0, 0.25)));
-        assert_eq!(shares(from, from, 0.0), None);
-        assert_eq!(shares(to, from, 0.0), None);
+        assert_eq!(shares_of_time(from, to, 0.5), Some((0.25, 0.25)));
+        assert_eq!(shares_of_time(from, to, 2.0), Some((0.0, 0.25)));
+        assert_eq!(shares_of_time(from, from, 0.0), None);
+        assert_eq!(shares_of_time(to, from, 0.0), None);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Pace {
     }
 
     /// Begins a round with this number of cells, with `rounds_left` rounds after it.
-    pub(super) fn begin(&mut self, rounds_left: u32, warming: bool, cells: u32) {
+    pub(super) fn begin_round(&mut self, rounds_left: u32, warming: bool, cells: u32) {
         let now = Instant::now();
         if let Some(took) = (now - self.round_began).checked_div(self.taken) {
             self.overhead = took.saturating_sub(self.slice);
@@ -77,7 +77,7 @@ impl Pace {
 
     /// Counts a slice as done. If its cell `ended`, the later slices that the cell would have had
     /// count as done, too.
-    pub(super) fn step(&mut self, ended: bool) {
+    pub(super) fn count_slice(&mut self, ended: bool) {
         self.taken += 1;
         self.done += if ended { self.rounds_left + 1 } else { 1 };
     }
@@ -144,9 +144,9 @@ mod tests {
     fn a_cell_that_ended_is_done() {
         let plan = Plan { rounds: 3, fewest: 3, budget: Duration::from_secs(1), seed: 0 };
         let mut pace = Pace::new(&plan, 2);
-        pace.begin(3, true, 2);
-        pace.step(false);
-        pace.step(true);
+        pace.begin_round(3, true, 2);
+        pace.count_slice(false);
+        pace.count_slice(true);
         let progress = pace.progress("it");
         assert_eq!((progress.done, progress.total), (5, 8));
         assert!(progress.left <= plan.budget && progress.left >= SHORTEST * 3);

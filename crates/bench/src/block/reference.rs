@@ -44,7 +44,7 @@ pub enum Disk {
 }
 
 /// Makes pages of random bytes, which do not compress.
-pub(super) fn noise(seed: u64) -> Pages {
+pub(super) fn make_noise(seed: u64) -> Pages {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut pages = Pages::with_room(NOISE / rustix::param::page_size());
     let words = || random.u64(..).to_ne_bytes();
@@ -54,7 +54,7 @@ pub(super) fn noise(seed: u64) -> Pages {
 }
 
 /// Stand-in pages for a reference that must not hold the real contents.
-pub(super) fn stand_in(made: &StandIn, count: u64) -> Pages {
+pub(super) fn make_stand_in(made: &StandIn, count: u64) -> Pages {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let mut pages = Pages::with_room(count);
     made.each(count, rustix::param::page_size(), |page| _ = pages.push(page));
@@ -62,7 +62,7 @@ pub(super) fn stand_in(made: &StandIn, count: u64) -> Pages {
 }
 
 /// Creates an unnamed file of `size` bytes on a tmpfs.
-pub(super) fn tmpfs(size: u64) -> io::Result<Device> {
+pub(super) fn create_on_tmpfs(size: u64) -> io::Result<Device> {
     let file = memfd_create("pagewise-bench", MemfdFlags::CLOEXEC)?;
     rustix::fs::ftruncate(&file, size)?;
     Device::open_file(&proc_path(&file))
@@ -120,13 +120,13 @@ impl Store for Bounded {
         Ok(Box::new(Self { device: self.device.reopen()?, left: Arc::clone(&self.left) }))
     }
 
-    fn in_kernel(&self) -> bool {
+    fn is_system_call(&self) -> bool {
         true
     }
 }
 
 /// Opens a disk; also returns how many bytes of it are measured.
-pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
+pub(super) fn open_disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
     let (device, size) = match disk {
         Disk::Read(path) => {
             let device = Device::open_to_read(path)?;

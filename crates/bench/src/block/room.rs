@@ -37,7 +37,11 @@ impl MemoryNeeds {
 
 /// The largest span up to `requested` that fits into the available memory; a multiple of 32 KiB if
 /// it had to be shortened.
-pub(super) fn span(host: &HostRoot, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
+pub(super) fn choose_span(
+    host: &HostRoot,
+    requested: Bytes,
+    needs: MemoryNeeds,
+) -> Result<Bytes, Error> {
     match snapshot(host, &Scope::glance()).memory.available.get() {
         Some(available) => fit_to_memory(available, requested, needs),
         None => Ok(requested),

@@ -20,7 +20,7 @@ use pagewise_model::Direction;
 use super::cell::Cell;
 use super::clock;
 use super::contestant::Contestant;
-use super::latencies::{Latencies, latencies, quantile};
+use super::latencies::{Latencies, new_latencies, quantile};
 use super::pages::Aligned;
 use super::round::Round;
 use super::store::Store;
@@ -49,7 +49,12 @@ pub(super) struct Runner<'a> {
 impl<'a> Runner<'a> {
     pub(super) fn new(jobs: u32, largest: usize, seed: u64, stop: &'a AtomicBool) -> Self {
         let buffers = (0..jobs).map(|_| Aligned::new_zeroed(largest)).collect();
-        Self { stop, buffers, clock_ns: clock::reading_takes(), random: Rng::with_seed(seed) }
+        Self {
+            stop,
+            buffers,
+            clock_ns: clock::measure_reading_time(),
+            random: Rng::with_seed(seed),
+        }
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -80,7 +85,7 @@ impl<'a> Runner<'a> {
         if self.is_stopped() {
             return Ok(None);
         }
-        let in_kernel = contestant.store.in_kernel();
+        let in_kernel = contestant.store.is_system_call();
         Ok(Some(summarize(done, in_kernel.then_some(self.clock_ns), &mut cell.latencies)))
     }
 }
@@ -108,7 +113,7 @@ impl Task<'_> {
             None => store.read_at(at, buffer),
             Some(pages) => store.write_at(at, pages.slice_at(at, block)),
         };
-        let latencies = latencies();
+        let latencies = new_latencies();
         let ready = self.contestant.store.for_one_job().and_then(|store| {
             self.warm_up(|| request(&*store, offset()))?;
             Ok(store)
@@ -138,7 +143,7 @@ impl Task<'_> {
         mut request: impl FnMut(u64) -> io::Result<()>,
     ) -> io::Result<Done> {
         let (mut requests, mut inside_ns) = (0, 0);
-        let (began, cpu) = (clock::now(), clock::thread_cpu());
+        let (began, cpu) = (clock::now(), clock::thread_cpu_ns());
         let mut now = began;
         while now - began < self.slice_ns && !self.stop.load(Ordering::Relaxed) {
             let at = offset();
@@ -149,7 +154,7 @@ impl Task<'_> {
             inside_ns += now - before;
             requests += 1;
         }
-        let cpu_ns = clock::thread_cpu() - cpu;
+        let cpu_ns = clock::thread_cpu_ns() - cpu;
         Ok(Done { requests, wall_ns: now - began, cpu_ns, inside_ns, latencies })
     }
 }
@@ -157,7 +162,7 @@ impl Task<'_> {
 /// Combines the measurements of all jobs. `clock_ns` (the time of one reading of the clock) is
 /// given if requests are system calls; then kernel time is computed.
 fn summarize(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
-    let mut latencies = latencies();
+    let mut latencies = new_latencies();
     let (mut requests, mut iops, mut inside, mut cpu, mut kernel) = (0, 0.0, 0, 0, 0.0);
     for job in done {
         let _ = latencies.add(job.latencies);
@@ -195,7 +200,7 @@ mod tests {
             mut values in prop::collection::vec(1u64..5_000_000_000, 1..400),
             per_mille in prop::sample::select(vec![500usize, 990, 999]),
         ) {
-            let mut latencies = latencies();
+            let mut latencies = new_latencies();
             values.iter().for_each(|&value| latencies.saturating_record(value));
             values.sort_unstable();
             let rank = (per_mille * values.len()).div_ceil(1000);
@@ -211,13 +216,13 @@ mod tests {
             jobs in prop::collection::vec(prop::collection::vec(100u64..100_000, 1..50), 1..5),
         ) {
             let done = |values: &Vec<u64>| {
-                let mut latencies = latencies();
+                let mut latencies = new_latencies();
                 values.iter().for_each(|&value| latencies.saturating_record(value));
                 let inside_ns = values.iter().sum();
                 let requests = values.len() as u64;
                 Done { requests, wall_ns: inside_ns, cpu_ns: inside_ns, inside_ns, latencies }
             };
-            let mut all = latencies();
+            let mut all = new_latencies();
             let round = summarize(jobs.iter().map(done).collect(), Some(25.0), &mut all);
             let flat: Vec<u64> = jobs.iter().flatten().copied().collect();
             let mean = flat.iter().sum::<u64>() as f64 / flat.len() as f64;

@@ -39,7 +39,7 @@ pub trait Store: Sync {
     fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>>;
 
     /// Whether a request is exactly one system call.
-    fn in_kernel(&self) -> bool {
+    fn is_system_call(&self) -> bool {
         false
     }
 }
@@ -115,7 +115,7 @@ impl Store for Device {
         Ok(Box::new(self.reopen()?))
     }
 
-    fn in_kernel(&self) -> bool {
+    fn is_system_call(&self) -> bool {
         true
     }
 }

@@ -40,7 +40,7 @@ fn comparison(spec: &FaultSpec, all: &[Done], zram: Key) -> Option<StoreComparis
     let of_one = |ns, count| Some(f64::max(divide(ns, count), 1.0));
     let relative = |cost: &dyn Fn(&Round) -> Option<f64>| {
         let ratio = |(zram, zswap): &(&Round, &Round)| Some(cost(zswap)? / cost(zram)?);
-        relative(&pairs.iter().map(ratio).collect::<Option<Vec<f64>>>()?, backing_share)
+        relative_cost(&pairs.iter().map(ratio).collect::<Option<Vec<f64>>>()?, backing_share)
     };
     Some(StoreComparison {
         compressor: compressor.clone(),
@@ -56,7 +56,7 @@ fn comparison(spec: &FaultSpec, all: &[Done], zram: Key) -> Option<StoreComparis
     })
 }
 
-fn relative(ratios: &[f64], backing_share: f64) -> Option<RelativeCost> {
+fn relative_cost(ratios: &[f64], backing_share: f64) -> Option<RelativeCost> {
     let middle = Middle::from_numbers(ratios.iter().copied())?;
     let verdict = match compare_with_one(ratios) {
         _ if is_notable(backing_share) => CostVerdict::NotJudged,

@@ -103,7 +103,7 @@ fn cluster_effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEff
         undisturbed_ns: [mean(&with[0])?.median, mean(&with[1])?.median],
         time_ratio: ratio.median,
         time_ratio_spread: ratio.ends,
-        verdict: if reads_ahead { verdict(&ratios) } else { ClusterVerdict::NoDifferenceShown },
+        verdict: if reads_ahead { to_verdict(&ratios) } else { ClusterVerdict::NoDifferenceShown },
     })
 }
 
@@ -112,7 +112,7 @@ fn pages_per_fault(rounds: &BTreeMap<u32, Round>) -> f64 {
     divide(sum(|one| one.swapped_in), sum(|one| one.major_faults))
 }
 
-fn verdict(ratios: &[f64]) -> ClusterVerdict {
+fn to_verdict(ratios: &[f64]) -> ClusterVerdict {
     match compare_with_one(ratios) {
         Ordering::Less => ClusterVerdict::Faster,
         Ordering::Greater => ClusterVerdict::Slower,
@@ -138,11 +138,11 @@ pub(super) fn compare_with_one(ratios: &[f64]) -> Ordering {
 /// The choice of `vm.page-cluster` for each zram device.
 pub(super) fn cluster_choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
     let measured = |store: &usize| all.iter().any(|done| done.key.store == *store);
-    devices(spec).filter(measured).map(|store| cluster_choice(spec, all, store)).collect()
+    zram_indices(spec).filter(measured).map(|store| cluster_choice(spec, all, store)).collect()
 }
 
 /// Indices of the zram devices in [`FaultSpec::stores`].
-fn devices(spec: &FaultSpec) -> impl Iterator<Item = usize> {
+fn zram_indices(spec: &FaultSpec) -> impl Iterator<Item = usize> {
     (0..spec.stores.len()).filter(|store| spec.stores[*store].kind == StoreKind::Zram)
 }
 
@@ -153,9 +153,10 @@ fn cluster_choice(spec: &FaultSpec, all: &[Done], store: usize) -> ClusterChoice
     let mut clusters = spec.page_clusters.clone();
     clusters.sort_unstable();
     clusters.dedup();
-    let times = |cluster: &u32| mean_times(all, &keys(store, &memory, &spec.access, *cluster));
-    let times = common_rounds(clusters.iter().map(times).collect());
-    let candidates = candidates(&clusters, &times);
+    let times =
+        |cluster: &u32| mean_times(all, &combinations_of(store, &memory, &spec.access, *cluster));
+    let times = keep_common_rounds(clusters.iter().map(times).collect());
+    let candidates = relative_times(&clusters, &times);
     let alike = candidates.iter().all(|one| one.as_good_as_best);
     let best = candidates.iter().min_by(|a, b| a.undisturbed_ns.total_cmp(&b.undisturbed_ns));
     ClusterChoice {
@@ -170,12 +171,13 @@ fn cluster_choice(spec: &FaultSpec, all: &[Done], store: usize) -> ClusterChoice
 /// Whether the kernel reads ahead for this kind of memory, with any order and page-cluster.
 fn is_read_ahead(spec: &FaultSpec, all: &[Done], store: usize, memory: SwappedKind) -> bool {
     let all_keys = spec.page_clusters.iter();
-    let mut all_keys = all_keys.flat_map(|cluster| keys(store, &[memory], &spec.access, *cluster));
+    let mut all_keys =
+        all_keys.flat_map(|cluster| combinations_of(store, &[memory], &spec.access, *cluster));
     all_keys.any(|key| pages_per_fault(&rounds_of(all, key)) > READS_AHEAD)
 }
 
 /// Keeps only the rounds that all settings have in common.
-fn common_rounds(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
+fn keep_common_rounds(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
     let everywhere = |round: &u32| times.iter().all(|time| time.contains_key(round));
     let rounds = times.first().map(|first| first.keys().copied().filter(everywhere).collect());
     let rounds: Vec<u32> = rounds.unwrap_or_default();
@@ -184,7 +186,7 @@ fn common_rounds(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> 
 }
 
 /// Time with each page-cluster relative to the best one; empty if no round has all of them.
-fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime> {
+fn relative_times(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime> {
     let middles = times.iter().map(|time| Middle::from_numbers(time.values().copied()));
     let Some(middles) = middles.collect::<Option<Vec<Middle>>>() else { return Vec::new() };
     let both = times.iter().zip(&middles);
@@ -192,7 +194,7 @@ fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime
     let Some(best) = best else { return Vec::new() };
     let as_good = |time: &BTreeMap<u32, f64>| {
         let ratios: Vec<f64> = pair_rounds(best, time).map(|(best, one)| one / best).collect();
-        verdict(&ratios) != ClusterVerdict::Slower
+        to_verdict(&ratios) != ClusterVerdict::Slower
     };
     let all = clusters.iter().zip(times).zip(&middles);
     all.map(|((page_cluster, time), middle)| ClusterTime {
@@ -204,7 +206,12 @@ fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime
     .collect()
 }
 
-fn keys(store: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -> Vec<Key> {
+fn combinations_of(
+    store: usize,
+    memory: &[SwappedKind],
+    access: &[Access],
+    cluster: u32,
+) -> Vec<Key> {
     let both = |&memory: &SwappedKind| {
         access.iter().map(move |&access| Key { store, memory, access, cluster })
     };
@@ -232,7 +239,7 @@ pub(super) fn cost_ratios(
     all: &[Done],
     files: &[(u32, Round)],
 ) -> Vec<CostRatio> {
-    devices(spec).filter_map(|store| cost_ratio(spec, all, files, store)).collect()
+    zram_indices(spec).filter_map(|store| cost_ratio(spec, all, files, store)).collect()
 }
 
 fn cost_ratio(
@@ -297,7 +304,7 @@ mod tests {
         let spec = fault_spec();
         let mut all = Vec::new();
         for &cluster in &spec.page_clusters {
-            for key in keys(0, &spec.memory, &spec.access, cluster) {
+            for key in combinations_of(0, &spec.memory, &spec.access, cluster) {
                 for round in 1..=rounds {
                     let pages = window(key.memory, key.access, cluster);
                     let figures =

@@ -45,20 +45,20 @@ pub fn measure(
         control,
         group: &group,
         rng: Rng::with_seed(spec.seed),
-        progress: Progress { done: 0, of: measurements(spec) },
+        progress: Progress { done: 0, of: count_measurements(spec) },
         kept: RoundSamples::default(),
     };
     let ended = round.measure_all().err().unwrap_or(FaultsEnd::Complete);
-    round.give_back("the cgroup", group.loan);
+    round.return_loan_or_note("the cgroup", group.loan);
     let Rounds { kept, mut progress, control, .. } = round;
     if ended == FaultsEnd::Complete {
         progress.done = progress.of;
     }
     (control.progress)(progress);
-    Ok(results(spec, kept, ended))
+    Ok(compute_results(spec, kept, ended))
 }
 
-fn results(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
+fn compute_results(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
     let RoundSamples { swap, files, writebacks, is_zswap_on_zram, troubles } = kept;
     FaultResults {
         rows: rows::rows(spec, &swap, is_zswap_on_zram),
@@ -73,7 +73,7 @@ fn results(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResul
     }
 }
 
-fn measurements(spec: &FaultSpec) -> u32 {
+fn count_measurements(spec: &FaultSpec) -> u32 {
     let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let kinds = number(spec.memory.len()) * number(spec.access.len());
     let of_a_store = kinds * number(spec.page_clusters.len());
@@ -122,7 +122,7 @@ impl Rounds<'_, '_> {
     /// Runs all rounds; round 0 is the warm-up.
     fn measure_all(&mut self) -> Result<(), FaultsEnd> {
         let LentStores { stores, is_zswap_on_zram, refused, loans } =
-            stores::lend(self.lender, self.spec);
+            stores::borrow_stores(self.lender, self.spec);
         self.kept.is_zswap_on_zram = is_zswap_on_zram;
         refused.into_iter().for_each(|(what, why)| self.kept.add_trouble(what, why));
         let mut ended = Ok(());
@@ -131,23 +131,23 @@ impl Rounds<'_, '_> {
             // the first round has no deadline, so that each combination is measured at least once
             // even on a busy machine
             self.control.until = until.filter(|_| round > 1);
-            ended = self.round(round, &stores);
+            ended = self.run_round(round, &stores);
             if ended.is_err() {
                 break;
             }
         }
         for (what, loan) in loans {
-            self.give_back(&what, loan);
+            self.return_loan_or_note(&what, loan);
         }
         ended
     }
 
-    fn round(&mut self, round: u32, stores: &[LentStore]) -> Result<(), FaultsEnd> {
+    fn run_round(&mut self, round: u32, stores: &[LentStore]) -> Result<(), FaultsEnd> {
         if round > 0 {
             self.measure_file(round)?;
         }
         for store in shuffle(&mut self.rng, stores.iter().collect()) {
-            self.with_store(store, |rounds| rounds.measure_clusters(round, store))?;
+            self.run_with_store(store, |rounds| rounds.measure_clusters(round, store))?;
             if round > 0 {
                 self.measure_writeback(store)?;
             }
@@ -156,15 +156,15 @@ impl Rounds<'_, '_> {
     }
 
     /// Runs `measure` with this store as the only swap.
-    fn with_store(
+    fn run_with_store(
         &mut self,
         store: &LentStore,
         measure: impl FnOnce(&mut Self) -> Result<(), FaultsEnd>,
     ) -> Result<(), FaultsEnd> {
-        match stores::switch_on(self.lender, self.spec, store) {
+        match stores::make_only_swap(self.lender, self.spec, store) {
             Ok(loans) => {
                 let ended = measure(self);
-                if let Err(refused) = stores::give_back(self.lender, loans) {
+                if let Err(refused) = stores::return_loans(self.lender, loans) {
                     self.kept.add_trouble("swap, given back", refused.to_string());
                 }
                 ended
@@ -186,7 +186,7 @@ impl Rounds<'_, '_> {
         } else if !writeback::is_possible(&self.group.folder) {
             "the kernel does this on request only in cgroups of version 2 (memory.reclaim)"
         } else {
-            return self.with_store(&shrinking, |rounds| rounds.write_back(store.number));
+            return self.run_with_store(&shrinking, |rounds| rounds.write_back(store.number));
         };
         self.progress.done += 1;
         self.kept.add_trouble(WRITEBACK, why);
@@ -215,7 +215,7 @@ impl Rounds<'_, '_> {
             match self.lender.lend_knob(&KnobSetting::new(CLUSTER, cluster.to_string())) {
                 Ok(loan) => {
                     let ended = self.measure_combinations(round, store, cluster);
-                    self.give_back(CLUSTER, loan);
+                    self.return_loan_or_note(CLUSTER, loan);
                     ended?;
                 }
                 Err(refused) => {
@@ -298,7 +298,7 @@ impl Rounds<'_, '_> {
         format!("{store}, {memory}, {access}, page-cluster {}", key.cluster)
     }
 
-    fn give_back(&mut self, what: &str, loan: LoanId) {
+    fn return_loan_or_note(&mut self, what: &str, loan: LoanId) {
         if let Err(refused) = self.lender.return_loan(loan) {
             self.kept.add_trouble(format!("{what}, given back"), refused.to_string());
         }

@@ -17,7 +17,7 @@ pub(super) const BLOCK: usize = 8;
 /// The pages to touch, in order. Random access touches one page of each block of [`BLOCK`]
 /// neighbours: if it touched all of them, every page that was read ahead would be used in the end,
 /// and readahead would seem useful for random access, which is not true.
-pub(super) fn shuffle_pages(access: Access, pages: usize, seed: u64) -> Vec<usize> {
+pub(super) fn order_of_touches(access: Access, pages: usize, seed: u64) -> Vec<usize> {
     match access {
         Access::Sequential => (0..pages).collect(),
         Access::Random => {
@@ -40,12 +40,12 @@ mod tests {
         /// gives the same order.
         #[test]
         fn random_order_touches_every_block_once(pages in 0usize..5000, seed: u64) {
-            let order = shuffle_pages(Access::Random, pages, seed);
+            let order = order_of_touches(Access::Random, pages, seed);
             prop_assert!(order.iter().all(|&page| page < pages));
             let mut blocks: Vec<usize> = order.iter().map(|page| page / BLOCK).collect();
             blocks.sort_unstable();
             prop_assert_eq!(blocks, (0..pages.div_ceil(BLOCK)).collect::<Vec<_>>());
-            prop_assert_eq!(shuffle_pages(Access::Random, pages, seed), order);
+            prop_assert_eq!(order_of_touches(Access::Random, pages, seed), order);
         }
     }
 }

@@ -32,7 +32,7 @@ impl Pages {
 
     /// Passes this many pages to `show`, and repeats pages if the file has too few; returns the
     /// position of each page in the file.
-    pub(super) fn each(
+    pub(super) fn pass_pages(
         &self,
         requested: usize,
         mut show: impl FnMut(usize, &[u8]) -> Result<(), Failure>,
@@ -102,7 +102,7 @@ mod tests {
         let same = vec![9; rustix::param::page_size()];
         let source = pages(&[same.clone(), page(3), page(5), same, vec![1; 100]].concat());
         let mut shown = Vec::new();
-        let origin = source.each(5, |at, bytes| {
+        let origin = source.pass_pages(5, |at, bytes| {
             shown.push((at, bytes.to_vec()));
             Ok(())
         });
@@ -115,7 +115,7 @@ mod tests {
     fn pages_of_nothing_are_refused() {
         let nothing = vec![0; 3 * rustix::param::page_size()];
         for bytes in [&nothing[..], &nothing[..100], &[]] {
-            let refused = pages(bytes).each(2, |_, _| Ok(())).unwrap_err();
+            let refused = pages(bytes).pass_pages(2, |_, _| Ok(())).unwrap_err();
             assert!(matches!(refused, Failure::SameFilled), "{refused}");
         }
     }
@@ -124,7 +124,7 @@ mod tests {
     fn a_page_that_changed_is_wrong() {
         let source = pages(&[page(3), page(5), page(7)].concat());
         let mut region = Region::memory(3, false).unwrap();
-        let filled = source.each(3, |at, page| {
+        let filled = source.pass_pages(3, |at, page| {
             region.fill(at, page);
             Ok(())
         });

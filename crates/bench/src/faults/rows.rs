@@ -73,7 +73,7 @@ fn row(spec: &FaultSpec, key: Key, rounds: &[Round], on_zram: bool) -> Option<Fa
         page_cluster: key.cluster,
         rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
         swapped_out_pages: sum(|one| one.out),
-        backing: backing(rounds, on_zram),
+        backing: sum_backing_traffic(rounds, on_zram),
         pool_bytes_per_page: pool.and_then(Middle::from_numbers).map(|pool| pool.median),
         touched_pages: sum(|one| one.touches),
         wrong_pages: sum(|one| one.wrong),
@@ -97,7 +97,7 @@ fn row(spec: &FaultSpec, key: Key, rounds: &[Round], on_zram: bool) -> Option<Fa
 }
 
 /// Traffic of the swap area behind zswap; `None` if one of the rounds had no zswap.
-fn backing(rounds: &[Round], is_zram: bool) -> Option<BackingTraffic> {
+fn sum_backing_traffic(rounds: &[Round], is_zram: bool) -> Option<BackingTraffic> {
     let past = rounds.iter().map(|one| one.backing).collect::<Option<Vec<_>>>()?;
     let refused = |one: &Round| one.backing.and_then(|past| past.refused);
     Some(BackingTraffic {
@@ -218,12 +218,12 @@ mod tests {
             backing: Some(PastPool { written, refused, read: 1 }),
             ..Round::default()
         };
-        let found = backing(&[past(5, Some(3)), past(7, Some(4))], true).unwrap();
+        let found = sum_backing_traffic(&[past(5, Some(3)), past(7, Some(4))], true).unwrap();
         assert_eq!((found.written_pages, found.read_pages, found.is_zram), (12, 2, true));
         assert_eq!(found.refused_pages.get(), Some(7));
-        let found = backing(&[past(5, Some(3)), past(7, None)], false).unwrap();
+        let found = sum_backing_traffic(&[past(5, Some(3)), past(7, None)], false).unwrap();
         assert_eq!((found.written_pages, found.refused_pages.get()), (12, None));
-        assert_eq!(backing(&[past(5, None), Round::default()], false), None);
+        assert_eq!(sum_backing_traffic(&[past(5, None), Round::default()], false), None);
     }
 
     #[test]

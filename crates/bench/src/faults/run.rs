@@ -54,7 +54,7 @@ pub(super) fn run(
     match serde_json::from_slice(&text?) {
         Ok(TaskAnswer::Measured(round)) => Ok(round),
         Ok(TaskAnswer::Failed(why)) => Err(NoAnswer::Failed(why)),
-        Err(_) => Err(NoAnswer::Failed(without_answer(status))),
+        Err(_) => Err(NoAnswer::Failed(describe_end(status))),
     }
 }
 
@@ -100,7 +100,7 @@ fn read_answer(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, 
     Ok(answer)
 }
 
-fn without_answer(status: ExitStatus) -> String {
+fn describe_end(status: ExitStatus) -> String {
     match status.signal() {
         Some(9) => {
             "the worker was killed (signal 9): by somebody, or because its group's limit is \

@@ -49,7 +49,7 @@ pub(super) struct LentStores {
 }
 
 /// Borrows what all stores need; stores that the lender refuses are left out.
-pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
+pub(super) fn borrow_stores(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
     let mut lent = LentStores::default();
     for (number, store) in spec.stores.iter().enumerate() {
         if store.kind == StoreKind::Zram {
@@ -66,7 +66,7 @@ pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
     }
     let offered = borrow_zswap_if_offered(lender, spec, &mut lent.refused);
     if !offered.is_empty() {
-        match lend_area(lender, spec, &mut lent.refused) {
+        match borrow_area(lender, spec, &mut lent.refused) {
             Ok((area, loan, is_zram)) => {
                 let stores = offered.into_iter().map(|(number, zswap)| LentStore {
                     number,
@@ -112,18 +112,18 @@ fn try_zswap(lender: &mut dyn Lender, compressor: &Compressor) -> Result<ZswapSp
     }
     let spec = ZswapSpec::new(compressor.algorithm.as_str());
     let loans = lender.lend_zswap(&spec).map_err(|refused| refused.why)?;
-    give_back(lender, loans).map_err(|refused| refused.to_string())?;
+    return_loans(lender, loans).map_err(|refused| refused.to_string())?;
     Ok(spec)
 }
 
 /// Borrows the swap area behind zswap; also returns whether that is a zram device.
-fn lend_area(
+fn borrow_area(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
     refused: &mut Vec<(String, String)>,
 ) -> Result<(PathBuf, LoanId, bool), Refusal> {
     if let Some(folder) = &spec.zswap_folder {
-        match lend_file(lender, folder, spec.disksize)? {
+        match borrow_file(lender, folder, spec.disksize)? {
             Ok(SwapFile { path, loan }) => return Ok((path, loan, false)),
             Err(why) => {
                 let what = "a file behind zswap (a zram device takes its place)";
@@ -140,7 +140,7 @@ fn lend_area(
 ///
 /// # Errors
 /// If the file of a failed attempt cannot be returned.
-fn lend_file(
+fn borrow_file(
     lender: &mut dyn Lender,
     folder: &Path,
     size: Bytes,
@@ -178,7 +178,7 @@ pub(super) fn with_shrinker(store: &LentStore) -> Option<LentStore> {
 ///
 /// # Errors
 /// If something is refused. What was borrowed until then is returned to the lender.
-pub(super) fn switch_on(
+pub(super) fn make_only_swap(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
     store: &LentStore,
@@ -195,7 +195,7 @@ pub(super) fn switch_on(
     match swap_on(lender, &store.area) {
         Ok(loan) => loans.push(loan),
         Err(refused) => {
-            give_back(lender, loans)?;
+            return_loans(lender, loans)?;
             return Err(refused);
         }
     }
@@ -208,7 +208,7 @@ fn is_zswap_on() -> bool {
 
 /// Returns everything to the lender in reverse order, even if one return fails; reports the first
 /// error.
-pub(super) fn give_back(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(), Refusal> {
+pub(super) fn return_loans(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(), Refusal> {
     let mut first = Ok(());
     for loan in loans.into_iter().rev() {
         let returned = lender.return_loan(loan);
@@ -302,7 +302,7 @@ mod tests {
     fn what_zswap_lacks_is_left_out_with_the_reason() {
         let mut lender =
             FakeLender { zswap: &["lz4"], can_hold_swap: true, ..FakeLender::default() };
-        let lent = lend(&mut lender, &spec(Some("/disk")));
+        let lent = borrow_stores(&mut lender, &spec(Some("/disk")));
         assert_eq!(numbers(&lent), [0, 4, 6, 1]);
         assert!(!lent.is_zswap_on_zram);
         let reasons: Vec<String> =
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn a_kernel_without_zswap_costs_zram_nothing_and_is_said_once() {
         let mut lender = FakeLender { can_hold_swap: true, ..FakeLender::default() };
-        let lent = lend(&mut lender, &spec(Some("/disk")));
+        let lent = borrow_stores(&mut lender, &spec(Some("/disk")));
         assert_eq!(numbers(&lent), [0, 4, 6]);
         let is_it = |(what, _): &&(String, String)| what == "zswap lz4, nonsense, zstd";
         let refused = lent.refused.iter().find(is_it).expect("one line for all of them");
@@ -333,13 +333,13 @@ mod tests {
     #[test]
     fn where_no_file_can_hold_swap_a_zram_device_stands_behind_zswap() {
         let mut lender = FakeLender { zswap: &["lz4"], ..FakeLender::default() };
-        let lent = lend(&mut lender, &spec(Some("/disk")));
+        let lent = borrow_stores(&mut lender, &spec(Some("/disk")));
         assert!(lent.is_zswap_on_zram);
         assert_eq!(lender.has(), ["zram lz4", "zram zstd", "zram zstd:3", "zram default"]);
         let (what, why) = lent.refused.last().unwrap();
         assert!(what.contains("behind zswap") && why.contains("swapon"), "{what}: {why}");
         let mut without = FakeLender { zswap: &["lz4"], ..FakeLender::default() };
-        assert!(lend(&mut without, &spec(None)).is_zswap_on_zram);
+        assert!(borrow_stores(&mut without, &spec(None)).is_zswap_on_zram);
         assert!(!without.given_back.contains(&"file".to_owned()), "there is no disk");
     }
 
@@ -348,16 +348,16 @@ mod tests {
         let mut lender =
             FakeLender { zswap: &["lz4"], can_hold_swap: true, ..FakeLender::default() };
         let spec = spec(Some("/disk"));
-        let lent = lend(&mut lender, &spec);
+        let lent = borrow_stores(&mut lender, &spec);
         let store = lent.stores.last().unwrap();
         let before = lender.lent.clone();
         lender.given_back.clear();
-        let loans = switch_on(&mut lender, &spec, store).unwrap();
+        let loans = make_only_swap(&mut lender, &spec, store).unwrap();
         assert_eq!(lender.has()[4..], ["compressor", "enabled", "swap on /disk/swapfile"]);
-        give_back(&mut lender, loans).unwrap();
+        return_loans(&mut lender, loans).unwrap();
         assert_eq!(lender.given_back, ["swap on /disk/swapfile", "enabled", "compressor"]);
         lender.refuses_swap = true;
-        switch_on(&mut lender, &spec, store).unwrap_err();
+        make_only_swap(&mut lender, &spec, store).unwrap_err();
         assert_eq!(lender.lent, before);
     }
 }

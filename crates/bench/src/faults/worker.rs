@@ -75,7 +75,7 @@ fn read_task() -> Result<Task, Failure> {
 }
 
 fn measure(task: &Task) -> Result<Round, Failure> {
-    let home = writeback::home(&task.group);
+    let home = writeback::home_procs_file(&task.group);
     let members = task.group.join("cgroup.procs");
     let pid = std::process::id().to_string();
     fs::write(&members, pid).context(members.display())?;
@@ -109,7 +109,7 @@ fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<Swapped
     region.advise(Advice::Small).context("MADV_NOHUGEPAGE")?;
     let start = read_vmstat()?;
     let here = OneProcessor::pin_to_one_cpu();
-    let origin = pages.each(task.pages, |at, page| {
+    let origin = pages.pass_pages(task.pages, |at, page| {
         region.fill(at, page);
         Ok(())
     })?;
@@ -153,12 +153,12 @@ fn swap_and_touch(
         Pool::Zram(_) => growth(&filled, &gone_counts, "pswpout")?,
         Pool::Zswap => swapped_out(&filled, &gone_counts)?,
     };
-    let pool_bytes_per_page = pool_use(pool)?.and_then(bytes_per_page);
+    let pool_bytes_per_page = read_pool_use(pool)?.and_then(bytes_per_page);
     let _child = match memory {
         SwappedKind::Forked => Some(Sleeper::fork().context("fork")?),
         SwappedKind::Private | SwappedKind::Shmem => None,
     };
-    let order = order::shuffle_pages(access, task.pages, task.seed);
+    let order = order::order_of_touches(access, task.pages, task.seed);
     let touched = touch(&region, &order)?;
     let backing = match pool {
         Pool::Zram(_) => None,
@@ -169,7 +169,7 @@ fn swap_and_touch(
     Ok(Round { gone, out, backing, pool_bytes_per_page, out_cpu_ns, wrong, ..touched })
 }
 
-fn pool_use(pool: Pool) -> Result<Option<PoolUse>, Failure> {
+fn read_pool_use(pool: Pool) -> Result<Option<PoolUse>, Failure> {
     let host = HostRoot::live().context("/")?;
     Ok(match pool {
         Pool::Zram(number) => HostGauges(&host).zram_use(number),
@@ -235,7 +235,7 @@ fn measure_file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Fa
     region.advise(Advice::Random).context(&place)?;
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).context(&place)?;
     let gone = to_u64(task.pages - resident_pages(&region)?);
-    let order = order::shuffle_pages(Access::Random, task.pages, task.seed);
+    let order = order::order_of_touches(Access::Random, task.pages, task.seed);
     let touched = touch(&region, &order)?;
     let wrong = count_wrong(&region, pages, task.pages);
     Ok(Round { gone, out: gone, wrong, ..touched })

@@ -30,7 +30,7 @@ pub(super) fn is_possible(group: &Path) -> bool {
 
 /// Path of the `cgroup.procs` file of this process's present cgroup, by which it can return after
 /// it has joined another cgroup of the same hierarchy (v2).
-pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn home_procs_file(group: &Path) -> Result<PathBuf, Failure> {
     let text = fs::read_to_string("/proc/self/cgroup").context("/proc/self/cgroup")?;
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let is_cgroup = |folder: &&Path| folder.join(MEMBERS).exists();

@@ -10,7 +10,7 @@ const SHARES: [f64; 5] = [1.0, 0.95, 0.9, 0.75, 0.5];
 /// When compression pays, for each zram algorithm whose swap-out and faults were measured together
 /// with a file.
 #[must_use]
-pub fn break_even(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
+pub fn break_even_points(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
     let of_one = |out: &SwapOutCost| {
         let same = |ratio: &&CostRatio| ratio.compressor == out.store.compressor;
         let ratio = ratios.iter().find(same)?;
@@ -86,13 +86,13 @@ mod tests {
             cpu_spread: [5000.0; 2],
         };
         let at = |swap, file| {
-            break_even(std::slice::from_ref(&out), &[ratio(swap, file)])[0].faults_per_page
+            break_even_points(std::slice::from_ref(&out), &[ratio(swap, file)])[0].faults_per_page
         };
         assert_eq!(at(2000.0, 102_000.0), Some(0.05));
         assert_eq!(at(2000.0, 2000.0), None);
         let zswap = SwapStore::zswap(Compressor::new("lz4"));
         let of_zswap = [SwapOutCost { store: zswap, ..out.clone() }];
-        assert!(break_even(&of_zswap, &[ratio(2000.0, 102_000.0)]).is_empty());
+        assert!(break_even_points(&of_zswap, &[ratio(2000.0, 102_000.0)]).is_empty());
     }
 
     #[test]

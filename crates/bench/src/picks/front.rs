@@ -22,13 +22,13 @@ pub fn pareto_front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
     let mut points: Vec<ParetoPoint> =
         reads().filter(|row| row.shape == shape).filter_map(point).collect();
     let unbeaten: Vec<bool> =
-        points.iter().map(|one| !points.iter().any(|by| beats(by, one))).collect();
+        points.iter().map(|one| !points.iter().any(|by| is_better(by, one))).collect();
     points.iter_mut().zip(unbeaten).for_each(|(point, is)| point.is_on_front = is);
     points
 }
 
 /// Whether a point is at least as good in read time and in ratio, and better in one of the two.
-fn beats(one: &ParetoPoint, other: &ParetoPoint) -> bool {
+fn is_better(one: &ParetoPoint, other: &ParetoPoint) -> bool {
     let as_fast = one.read_ns <= other.read_ns;
     let as_small = one.original_per_memory_used >= other.original_per_memory_used;
     let same = one.read_ns.total_cmp(&other.read_ns).is_eq()
@@ -61,8 +61,8 @@ mod tests {
         #[test]
         fn beating_is_an_order(a in (1.0f64..9.0, 1.0f64..9.0), b in (1.0f64..9.0, 1.0f64..9.0)) {
             let (a, b) = (point(a.0, a.1), point(b.0, b.1));
-            prop_assert!(!beats(&a, &a));
-            prop_assert!(!beats(&a, &b) || !beats(&b, &a));
+            prop_assert!(!is_better(&a, &a));
+            prop_assert!(!is_better(&a, &b) || !is_better(&b, &a));
         }
     }
 }

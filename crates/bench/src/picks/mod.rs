@@ -16,7 +16,7 @@ use pagewise_stats::{PairedRatio, median};
 use crate::block::{Bench, Entrant, Round};
 
 pub(crate) use cost::swappiness;
-pub use cost::{break_even, tier_mixes};
+pub use cost::{break_even_points, tier_mixes};
 pub use front::pareto_front;
 
 /// The smallest ratio of two compression ratios that counts as a difference; both were measured

@@ -31,7 +31,7 @@ pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) 
         cluster_effects: swap.iter().flat_map(|rounds| rounds.effects.clone()).collect(),
         cluster_choices: swap.iter().skip(1).flat_map(|rounds| rounds.choices.clone()).collect(),
         tier_mixes: cost_ratios.first().map(picks::tier_mixes).unwrap_or_default(),
-        break_even: picks::break_even(&swap_out, &cost_ratios),
+        break_even: picks::break_even_points(&swap_out, &cost_ratios),
         swap_out,
         writebacks,
         store_comparisons: swap.iter().flat_map(|rounds| rounds.comparisons.clone()).collect(),

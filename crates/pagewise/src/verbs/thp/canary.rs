@@ -8,7 +8,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_bench::canary::{self, BLOCK, ChaseResult, ROUNDS, SIZE, SmallPages};
+use pagewise_bench::canary::{self, BLOCK, ChaseResult, LargerPages, ROUNDS, SIZE};
 use pagewise_hugepages::{CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name};
 use pagewise_observe::{HostRoot, Scope};
@@ -89,7 +89,7 @@ fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
 fn json(answer: &CanaryOutcome) -> String {
     let CanaryOutcome { chased, left_out } = answer;
     let [ratio, low, high] = chased.huge.ratio;
-    let pool = |(size, against): &(Bytes, SmallPages)| {
+    let pool = |(size, against): &(Bytes, LargerPages)| {
         let [ratio, low, high] = against.ratio;
         serde_json::json!({
             "page_bytes": size.get(),
@@ -127,7 +127,7 @@ fn text(answer: &CanaryOutcome) -> String {
         chased.coverage * 100.0,
         size = Bytes::new(SIZE as u64),
     );
-    for (size, SmallPages { ns, ratio: [ratio, low, high] }) in &chased.pools {
+    for (size, LargerPages { ns, ratio: [ratio, low, high] }) in &chased.pools {
         text += &format!(
             "In pages of {size} from the pool (hugetlb) it takes {ns:.0} ns: {:.0} % less ({:.0} to {:.0} %).\n",
             less(*ratio),
