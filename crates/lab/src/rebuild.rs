@@ -40,7 +40,7 @@ pub fn rebuild(
 ) -> io::Result<()> {
     let wanted = [None].into_iter().chain((0..rebuild.changes.len()).map(Some));
     // one capacity for all runs, so that they can be compared
-    let capacity = capacity_here(rebuild, program)?;
+    let capacity = measure_capacity(rebuild, program)?;
     for index in wanted {
         let change = index.and_then(|index| rebuild.changes.get(index));
         let run = Run::new(rebuild, change, capacity);
@@ -65,11 +65,11 @@ pub fn rebuild(
 
 /// The memory in which the kill is repeated in this guest: what is available while the three
 /// processes run but hold nothing, or less for a cgroup.
-fn capacity_here(rebuild: &Rebuild, program: &Path) -> io::Result<Bytes> {
+fn measure_capacity(rebuild: &Rebuild, program: &Path) -> io::Result<Bytes> {
     let none = (Bytes::default(), Bytes::default());
     let idle = (0..3).map(|_| Holder::start(program, none, false, None));
     let idle: Vec<Holder> = idle.collect::<io::Result<_>>()?;
-    let available = available().unwrap_or_default();
+    let available = available_memory().unwrap_or_default();
     drop(idle);
     if !rebuild.of_group {
         return Ok(available);
@@ -81,7 +81,7 @@ fn capacity_here(rebuild: &Rebuild, program: &Path) -> io::Result<Bytes> {
     Ok(rebuild.capacity.min(scale(rebuild.capacity, room, largest)))
 }
 
-fn available() -> Option<Bytes> {
+fn available_memory() -> Option<Bytes> {
     HostGauges(&HostRoot::live().ok()?).available()
 }
 
@@ -169,7 +169,7 @@ impl Run {
             .map(|(take, map, is_file)| Holder::start(program, (*take, *map), *is_file, group));
         let mut started: Vec<Holder> = started.collect::<io::Result<_>>()?;
         if let Some((group, limit)) = group.zip(self.limit) {
-            add_own_use(group, limit)?;
+            raise_limit_by_usage(group, limit)?;
         }
         for index in 0..started.len() {
             started[index].begin()?;
@@ -190,7 +190,7 @@ impl Run {
 /// Raises the limit of the cgroup by what its processes use before they hold anything, because the
 /// sizes in the log do not include these programs.
 #[expect(clippy::disallowed_methods, reason = "a cgroup of a guest, which was lent")]
-fn add_own_use(group: &MemoryGroup, limit: Bytes) -> io::Result<()> {
+fn raise_limit_by_usage(group: &MemoryGroup, limit: Bytes) -> io::Result<()> {
     let (usage, max) = if group.unified {
         ("memory.current", "memory.max")
     } else {
@@ -281,7 +281,11 @@ impl Drop for Holder {
 /// Whether a run confirms the predicted effect of its change. `None` if nothing was predicted, or
 /// if the kill as it was did not happen again.
 #[must_use]
-pub fn agrees(rebuild: &Rebuild, as_it_was: &RebuiltRun, run: &RebuiltRun) -> Option<bool> {
+pub fn is_prediction_confirmed(
+    rebuild: &Rebuild,
+    as_it_was: &RebuiltRun,
+    run: &RebuiltRun,
+) -> Option<bool> {
     let change = rebuild.changes.get(run.change? as usize)?;
     if !as_it_was.is_killed || as_it_was.trouble.is_some() || run.trouble.is_some() {
         return None;
@@ -355,10 +359,14 @@ mod tests {
             (WhatIfEffect::NotKnown, true, 60, None),
         ] {
             let spec = rebuild_of(WhatIfKind::Limit, mib(1500), effect);
-            assert_eq!(agrees(&spec, &was, &run(Some(0), killed, held)), expected, "{effect:?}");
+            assert_eq!(
+                is_prediction_confirmed(&spec, &was, &run(Some(0), killed, held)),
+                expected,
+                "{effect:?}"
+            );
         }
         let spec = rebuild_of(WhatIfKind::Limit, mib(1500), WhatIfEffect::Avoided);
         let not_again = run(None, false, 90);
-        assert_eq!(agrees(&spec, &not_again, &run(Some(0), false, 90)), None);
+        assert_eq!(is_prediction_confirmed(&spec, &not_again, &run(Some(0), false, 90)), None);
     }
 }

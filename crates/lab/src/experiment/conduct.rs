@@ -22,9 +22,9 @@ use pagewise_stats::dropped::{self, is_outcome};
 use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, order};
 
 use super::event::TrialEvent;
-use super::lend::{Files, RunLoans, borrow};
+use super::lend::{Files, RunLoans, borrow_all};
 use super::run::{self, NotRun, RunResult, RunSetup, StartedProgram};
-use super::trouble::{ExperimentError, failure, quote};
+use super::trouble::{ExperimentError, failure, quote_output};
 use super::watcher::Watcher;
 
 /// Number of runs after the warm-up that may fail; one more failure ends the experiment.
@@ -74,7 +74,7 @@ pub fn conduct<'a>(
         runs: Vec::new(),
     };
     let ended = conductor.run_all();
-    let returned = conductor.give_back_files();
+    let returned = conductor.return_files();
     ExperimentRuns { runs: conductor.runs, trouble: ended.and(returned).err() }
 }
 
@@ -246,20 +246,23 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             return Err(failure(&run.arm, run.end, message));
         }
         if let Some(line) = self.experiment.counted_from.as_ref().filter(|_| !marked) {
-            return Err(ExperimentError::NotMarked { line: line.clone(), message: quote(message) });
+            return Err(ExperimentError::NotMarked {
+                line: line.clone(),
+                message: quote_output(message),
+            });
         }
         let missing = |name: &String| !run.values.contains_key(name);
         if let Some((name, _)) = self.patterns.iter().find(|(name, _)| missing(name)) {
             return Err(ExperimentError::NoMatch {
                 pattern: name.clone(),
-                message: quote(message),
+                message: quote_output(message),
             });
         }
         let primary = self.experiment.primary();
         let is_said = SAID.iter().any(|known| known.name == primary.name);
         if is_said && missing(&primary.name) {
             let metric = primary.name.clone();
-            return Err(ExperimentError::NotTold { metric, message: quote(message) });
+            return Err(ExperimentError::NotTold { metric, message: quote_output(message) });
         }
         Ok(())
     }
@@ -290,7 +293,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             Ok(()) => self.run_command(at, &lent),
             Err(refused) => Err(refused),
         };
-        let returned = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
+        let returned = self.return_loans(&arm.name, std::mem::take(&mut lent.loans));
         // if restoring failed, that error is reported instead of a refusal, because it is more
         // serious
         if let Err(ExperimentError::Refused { .. }) = &ran {
@@ -307,7 +310,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         lent: &mut RunLoans,
     ) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
-        borrow(lender, arm, self.experiment, &mut self.files, lent)
+        borrow_all(lender, arm, self.experiment, &mut self.files, lent)
             .map_err(|source| ExperimentError::Refused { arm: arm.name.clone(), source })
     }
 
@@ -339,7 +342,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     }
 
     /// Returns loans in reverse order. If one cannot be returned, the others still are.
-    fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), ExperimentError> {
+    fn return_loans(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
         let returned = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
         let kept: Vec<_> = returned.filter_map(Result::err).collect();
@@ -349,9 +352,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     }
 
     /// Returns the swap files, which all runs used.
-    fn give_back_files(&mut self) -> Result<(), ExperimentError> {
+    fn return_files(&mut self) -> Result<(), ExperimentError> {
         let loans: Vec<LoanId> = self.files.values().map(|file| file.loan).collect();
         let arm = self.runs.last().map_or_else(String::new, |run| run.arm.clone());
-        self.give_back(&arm, loans)
+        self.return_loans(&arm, loans)
     }
 }

@@ -44,12 +44,12 @@ struct NeighbourGauges {
 
 impl NeighbourGauges {
     fn new(host: &HostRoot, group: CgroupCounters) -> Self {
-        Self { faults: faults(host, &group), group, most_zswap: None }
+        Self { faults: read_major_faults(host, &group), group, most_zswap: None }
     }
 
     fn add_to(&self, host: &HostRoot, changed: &mut Changed) {
         let float = |bytes: Bytes| bytes.get() as f64;
-        let now = faults(host, &self.group).zip(self.faults);
+        let now = read_major_faults(host, &self.group).zip(self.faults);
         let values = [
             (NEIGHBOUR_FAULTS, now.and_then(|(now, then)| Some(now.checked_sub(then)? as f64))),
             (NEIGHBOUR_PEAK, self.group.peak(host).map(float)),
@@ -61,7 +61,7 @@ impl NeighbourGauges {
     }
 }
 
-fn faults(host: &HostRoot, group: &CgroupCounters) -> Option<u64> {
+fn read_major_faults(host: &HostRoot, group: &CgroupCounters) -> Option<u64> {
     group.stat(host).get("pgmajfault").get()
 }
 
@@ -123,7 +123,7 @@ impl<'h> Gauges<'h> {
         self.kswapd_time = self.kswapd.time(self.host);
         self.stall = Stall::read(self.host, self.group.as_ref());
         if let Some(neighbour) = &mut self.neighbour {
-            neighbour.faults = faults(self.host, &neighbour.group);
+            neighbour.faults = read_major_faults(self.host, &neighbour.group);
         }
     }
 

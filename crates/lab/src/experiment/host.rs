@@ -91,7 +91,7 @@ pub(super) fn read_at_start<'s>(
 
 impl HostAtStart<'_> {
     /// The changes from the start until now. `limited`: the cgroup has a memory limit.
-    pub(super) fn until_now(
+    pub(super) fn changes_until_now(
         &self,
         host: &HostRoot,
         group: Option<&MemoryGroup>,
@@ -289,7 +289,7 @@ mod tests {
     fn counters_of_this_host_are_found_and_said_to_be_the_hosts() {
         let host = HostRoot::live().unwrap();
         let changed =
-            read_at_start(&host, None, &LentSwap::default()).until_now(&host, None, false);
+            read_at_start(&host, None, &LentSwap::default()).changes_until_now(&host, None, false);
         for name in [REFAULTS, SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT] {
             assert!(changed.values[name] >= 0.0);
             assert!(changed.host_wide.iter().any(|wide| wide == name));

@@ -50,7 +50,7 @@ pub(super) type Files = BTreeMap<(usize, u64), SwapFile>;
 
 /// Borrows everything for one run. If the lender refuses something, `lent` still has what was
 /// borrowed before.
-pub(super) fn borrow(
+pub(super) fn borrow_all(
     lender: &mut dyn Lender,
     arm: &TrialArm,
     experiment: &Experiment,
@@ -184,7 +184,7 @@ fn borrow_swap(
                 ..ZramSpec::new(Bytes::new(*size_bytes))
             })?;
             lent.loans.push(made.loan);
-            set_up(lender, &arm.settings, &made, &mut lent.loans)?;
+            set_up_zram(lender, &arm.settings, &made, &mut lent.loans)?;
             lent.swap.zram.push(made.number);
             lent.swap.behind_zram.extend(writeback.iter().map(|it| PathBuf::from(&it.device)));
             SwapArea::Lent(made.device)
@@ -205,7 +205,7 @@ fn borrow_swap(
 }
 
 /// Applies the arm's zram settings to a device. All devices of the arm have the same settings.
-fn set_up(
+fn set_up_zram(
     lender: &mut dyn Lender,
     settings: &[TrialSetting],
     device: &ZramDevice,

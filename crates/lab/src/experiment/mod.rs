@@ -47,5 +47,5 @@ pub use event::TrialEvent;
 pub(crate) use recorded::LONGEST_DOCUMENT;
 pub use recorded::{Described, EXPERIMENT, RUNS, Recorded, SUMMARY};
 pub use selftest::{TRIALS as SELFTEST_TRIALS, selftest};
-pub use surroundings::{TimingConditions, surroundings};
+pub use surroundings::{TimingConditions, read_conditions};
 pub use trouble::ExperimentError;

@@ -17,8 +17,11 @@ const KEPT: usize = 1 << 20;
 pub(super) struct Output(JoinHandle<Vec<u8>>);
 
 impl Output {
-    pub(super) fn follow(from: impl Read + Send + 'static, finder: Option<LineFinder>) -> Self {
-        Self(std::thread::spawn(move || end_of(from, finder)))
+    pub(super) fn read_in_thread(
+        from: impl Read + Send + 'static,
+        finder: Option<LineFinder>,
+    ) -> Self {
+        Self(std::thread::spawn(move || read_and_keep_end(from, finder)))
     }
 
     /// Waits for the end of the output and returns it.
@@ -28,7 +31,7 @@ impl Output {
     }
 }
 
-fn end_of(mut from: impl Read, mut finder: Option<LineFinder>) -> Vec<u8> {
+fn read_and_keep_end(mut from: impl Read, mut finder: Option<LineFinder>) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut piece = vec![0; 64 << 10];
     loop {
@@ -56,9 +59,9 @@ mod tests {
 
     #[test]
     fn the_end_is_kept_and_memory_is_bounded() {
-        assert_eq!(Output::follow(&b"short"[..], None).into_text(), "short");
+        assert_eq!(Output::read_in_thread(&b"short"[..], None).into_text(), "short");
         let long = std::io::repeat(b'x').take(10 * KEPT as u64).chain(&b"end"[..]);
-        let output = Output::follow(long, None).into_text();
+        let output = Output::read_in_thread(long, None).into_text();
         assert!(output.len() == KEPT && output.ends_with("xend"));
     }
 }

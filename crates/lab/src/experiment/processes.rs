@@ -44,7 +44,7 @@ impl Reaper {
 
     /// Kills all processes that the command left behind; returns their number. After a time limit,
     /// processes that do not end are left.
-    pub(super) fn sweep(&self) -> u32 {
+    pub(super) fn kill_leftovers(&self) -> u32 {
         let deadline = Instant::now() + STUCK;
         let mut ended: BTreeSet<i32> = BTreeSet::new();
         while Instant::now() < deadline {

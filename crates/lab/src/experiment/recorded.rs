@@ -111,7 +111,7 @@ impl Recorded {
             return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
         }
         let name = described.source["experiment"].as_str().map(str::to_owned);
-        let experiment = with_workloads(described.experiment);
+        let experiment = recognise_workloads(described.experiment);
         experiment.check().map_err(|error| Error::Unusable {
             path: folder.join(EXPERIMENT),
             what: error.to_string(),
@@ -130,7 +130,7 @@ impl Recorded {
         // the last digit of a number
         let text = serde_json::to_string(found).unwrap_or_default();
         let Ok(Value::Object(mut found)) = serde_json::from_str(&text) else { return Vec::new() };
-        without_new_keys(said, &mut found);
+        drop_new_keys(said, &mut found);
         // summaries of earlier versions do not name the clock; it was always the real one
         let is_old = |key: &str, value: &Value| key == "clock" && *value == "real";
         let differs = |(key, value): &(&String, &Value)| match said.get(*key) {
@@ -143,7 +143,7 @@ impl Recorded {
 
 /// Recognises workloads by their command lines, because earlier versions did not record that a
 /// command is a workload.
-fn with_workloads(experiment: Experiment) -> Experiment {
+fn recognise_workloads(experiment: Experiment) -> Experiment {
     let typed = |program: Program| match program {
         Program::Argv(argv) => recognise(argv),
         workload @ Program::Workload { .. } => workload,
@@ -155,7 +155,7 @@ fn with_workloads(experiment: Experiment) -> Experiment {
 
 /// Drops from `found` the keys of workloads, if the version that wrote the summary did not write
 /// them.
-fn without_new_keys(said: &Map<String, Value>, found: &mut Map<String, Value>) {
+fn drop_new_keys(said: &Map<String, Value>, found: &mut Map<String, Value>) {
     if !said.contains_key(WORKLOAD) {
         found.remove(WORKLOAD);
     }
@@ -200,7 +200,7 @@ fn parse_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
         };
         let run: TrialRun = serde_json::from_slice(whole)
             .map_err(|error| unusable(format!("line {number}: {error}")))?;
-        values += values_of(&run);
+        values += count_values(&run);
         if runs.len() == MOST_RUNS || values > MOST_VALUES {
             let most = format!("at most {MOST_RUNS} runs and {MOST_VALUES} values in all");
             return Err(unusable(format!("line {number}: expected {most}, found more")));
@@ -210,7 +210,7 @@ fn parse_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
 }
 
 /// Number of values of a run that occupy memory of their own.
-fn values_of(run: &TrialRun) -> usize {
+fn count_values(run: &TrialRun) -> usize {
     let course = run.course.as_ref();
     let course = course.map_or(0, |it| it.iteration_seconds.len() + it.latency_ns.len());
     run.values.len() + run.host_wide.len() + run.victims.len() + run.profile.len() + course

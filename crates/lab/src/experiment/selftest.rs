@@ -41,13 +41,13 @@ pub fn selftest(
     let began = Instant::now();
     let mut trials: Vec<Trial> = Vec::new();
     let (mut stopped, mut longest) = (false, Duration::ZERO);
-    let runs = nothing_differs(program, arguments, 0).runs();
+    let runs = experiment_with_equal_arms(program, arguments, 0).runs();
     for number in 0..most {
         let trial_began = Instant::now();
         if began.elapsed() + longest > TIME_FOR_ALL {
             break;
         }
-        let experiment = nothing_differs(program, arguments, fastrand::u64(..));
+        let experiment = experiment_with_equal_arms(program, arguments, fastrand::u64(..));
         let mut on_event = |event: &TrialEvent| {
             if let TrialEvent::Begins { run, .. } = event {
                 progress(number * runs + run, most * runs);
@@ -72,7 +72,7 @@ pub fn selftest(
 
 /// An experiment with identical arms. Each experiment has a seed of its own, because with the same
 /// order of runs the same false alarm would occur again.
-fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment {
+fn experiment_with_equal_arms(program: &Path, arguments: &[&str], seed: u64) -> Experiment {
     let arm = |name: &str| TrialArm {
         name: name.to_owned(),
         settings: Vec::new(),
@@ -99,7 +99,7 @@ fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment 
 
 fn summarize(trials: &[Trial], stopped: bool, time: Duration) -> SelfTest {
     let metrics: Vec<SelfTestMetric> =
-        [TIME, CPU, MAJOR_FAULTS].iter().map(|name| of_metric(trials, name)).collect();
+        [TIME, CPU, MAJOR_FAULTS].iter().map(|name| summarize_metric(trials, name)).collect();
     let trials_made = u32::try_from(trials.len()).unwrap_or(u32::MAX);
     let most = metrics.iter().map(|metric| metric.false_alarms).max().unwrap_or(0);
     let mean = |of: fn(&TrialNoise) -> Option<f64>| {
@@ -109,7 +109,7 @@ fn summarize(trials: &[Trial], stopped: bool, time: Duration) -> SelfTest {
     SelfTest {
         trials: trials_made,
         pairs: USUAL_PAIRS,
-        sound: as_many_by_chance(trials_made, most) > 0.01,
+        sound: probability_of_alarms(trials_made, most) > 0.01,
         noise: TrialNoise {
             others_processors: mean(|noise| noise.others_processors),
             stolen_processors: mean(|noise| noise.stolen_processors),
@@ -122,7 +122,7 @@ fn summarize(trials: &[Trial], stopped: bool, time: Duration) -> SelfTest {
     }
 }
 
-fn of_metric(trials: &[Trial], name: &str) -> SelfTestMetric {
+fn summarize_metric(trials: &[Trial], name: &str) -> SelfTestMetric {
     let all = trials.iter().flat_map(|trial| &trial.metrics).filter(|metric| metric.name == name);
     let alarms = all.clone().filter(|it| matches!(it.verdict, Verdict::Better | Verdict::Worse));
     // the effect that 7 pairs can detect shows how much runs vary
@@ -140,7 +140,7 @@ fn of_metric(trials: &[Trial], name: &str) -> SelfTestMetric {
 
 /// Probability of at least this many false alarms if each experiment raises one with the accepted
 /// probability.
-fn as_many_by_chance(trials: u32, alarms: u32) -> f64 {
+fn probability_of_alarms(trials: u32, alarms: u32) -> f64 {
     let mut likely = (1.0 - ALARM).powi(i32::try_from(trials).unwrap_or(i32::MAX));
     let mut fewer = 0.0;
     for number in 0..alarms {
@@ -160,7 +160,7 @@ mod tests {
     /// A simulated experiment: runs vary by about 5 %, B takes `effect` times A's time, and there
     /// are no major faults.
     fn made_up(effect: f64, seed: u64) -> Trial {
-        let experiment = nothing_differs(Path::new("none"), &[], seed);
+        let experiment = experiment_with_equal_arms(Path::new("none"), &[], seed);
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut runs = Vec::new();
         for (pair, round) in (1..).zip(rounds(seed, 2, USUAL_PAIRS)) {
@@ -216,10 +216,10 @@ mod tests {
 
     #[test]
     fn few_false_alarms_are_chance_and_many_are_not() {
-        assert!((as_many_by_chance(12, 0) - 1.0).abs() < 1e-12);
-        assert!((as_many_by_chance(12, 1) - 0.4596).abs() < 1e-3);
-        assert!(as_many_by_chance(12, 3) > 0.01 && as_many_by_chance(12, 4) < 0.01);
-        assert!((as_many_by_chance(1, 1) - 0.05).abs() < 1e-12);
-        assert_eq!(as_many_by_chance(0, 0), 1.0);
+        assert!((probability_of_alarms(12, 0) - 1.0).abs() < 1e-12);
+        assert!((probability_of_alarms(12, 1) - 0.4596).abs() < 1e-3);
+        assert!(probability_of_alarms(12, 3) > 0.01 && probability_of_alarms(12, 4) < 0.01);
+        assert!((probability_of_alarms(1, 1) - 0.05).abs() < 1e-12);
+        assert_eq!(probability_of_alarms(0, 0), 1.0);
     }
 }

@@ -18,7 +18,7 @@ pub struct TimingConditions {
 
 /// Reads the conditions as they are now.
 #[must_use]
-pub fn surroundings() -> TimingConditions {
+pub fn read_conditions() -> TimingConditions {
     let Ok(host) = HostRoot::live() else { return TimingConditions::default() };
     let gauges = HostGauges(&host);
     let governors: Vec<String> = gauges.governors().into_iter().collect();
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn this_machine_says_its_clock_and_load() {
-        let here = surroundings();
+        let here = read_conditions();
         assert!(here.load.is_some(), "{here:?}");
         let text = serde_json::to_string(&here).unwrap();
         assert_eq!(serde_json::from_str::<TimingConditions>(&text).unwrap(), here);

@@ -42,7 +42,7 @@ impl LentSwap {
     /// of them has no counters.
     pub(super) fn traffic(&self, host: &HostRoot) -> Option<SwapTraffic> {
         let of_zram = |number: &u32| HostGauges(host).device_traffic(&format!("zram{number}"));
-        let of_disk = |path: &PathBuf| HostGauges(host).device_traffic(name(path)?);
+        let of_disk = |path: &PathBuf| HostGauges(host).device_traffic(device_name(path)?);
         let zram = self.zram.iter().map(of_zram).collect::<Option<Vec<_>>>()?;
         let of_disks = |disks: &[PathBuf]| disks.iter().map(of_disk).collect::<Option<Vec<_>>>();
         let (disks, behind_zram) = (of_disks(&self.disks)?, of_disks(&self.behind_zram)?);
@@ -54,7 +54,7 @@ impl LentSwap {
     }
 }
 
-fn name(device: &Path) -> Option<&str> {
+fn device_name(device: &Path) -> Option<&str> {
     device.file_name()?.to_str()
 }
 

@@ -105,10 +105,14 @@ impl Advice for ExperimentError {
 }
 
 pub(super) fn failure(arm: &str, end: RunEnd, message: &str) -> ExperimentError {
-    ExperimentError::Failed { arm: arm.to_owned(), how: end_in_words(end), message: quote(message) }
+    ExperimentError::Failed {
+        arm: arm.to_owned(),
+        how: end_in_words(end),
+        message: quote_output(message),
+    }
 }
 
-pub(super) fn quote(message: &str) -> String {
+pub(super) fn quote_output(message: &str) -> String {
     let last = last_lines(message, 3).join("; ");
     if last.is_empty() { "; it said nothing".to_owned() } else { format!("; it said: {last}") }
 }

@@ -26,7 +26,7 @@ impl Usage {
 
     /// CPU time and faults of running processes and of all processes that they started. If the
     /// kernel counts CPU time in their cgroup, that value is used.
-    pub(super) fn of_families(
+    pub(super) fn of_running(
         host: &HostRoot,
         processes: &[u32],
         group: Option<&MemoryGroup>,

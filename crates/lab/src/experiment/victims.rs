@@ -24,7 +24,7 @@ impl Log {
 
     /// Names of the killed processes of the cgroup, in order.
     pub(super) fn victims(self) -> Vec<String> {
-        self.0.map_or_else(Vec::new, |(mut log, group)| of_group(&log.kills(), &group))
+        self.0.map_or_else(Vec::new, |(mut log, group)| kills_in_group(&log.kills(), &group))
     }
 }
 
@@ -32,7 +32,7 @@ impl Log {
 /// because it contains the pid of this process and a number. The complete path is not compared,
 /// because the kernel prints it from the root of the hierarchy, which is not visible in a
 /// container.
-fn of_group(kills: &[OomKill], group: &str) -> Vec<String> {
+fn kills_in_group(kills: &[OomKill], group: &str) -> Vec<String> {
     let is_ours = |kill: &&OomKill| {
         let path = kill.victim_group.as_ref().map_or("", |path| path.as_str());
         path.split('/').any(|part| part == group)
@@ -71,7 +71,7 @@ mod tests {
             kill("host", Some("/")),
             OomKill { victim: None, ..kill("", Some("/pagewise-7-2")) },
         ];
-        assert_eq!(of_group(&all, "pagewise-7-2"), ["first", "second", "below"]);
+        assert_eq!(kills_in_group(&all, "pagewise-7-2"), ["first", "second", "below"]);
     }
 
     #[test]

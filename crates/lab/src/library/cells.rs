@@ -98,18 +98,18 @@ pub struct Machine {
 /// # Errors
 /// What is invalid in the file or the choice, and in which line.
 pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, FileError> {
-    let runners = runners(file, choice)?;
+    let runners = list_runners(file, choice)?;
     let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));
     let program = if runners.iter().all(inside) { Path::new(INSIDE) } else { program };
     let table = workload_table(file, choice)?;
     let workload = parse_workload(&table)
         .map_err(|error| file.error_at(&file.parts.workload, error.to_string()))?;
-    let arms = arms(file, choice, &table, program)?;
+    let arms = make_arms(file, choice, &table, program)?;
     check_places(file, &runners[0], &arms, &workload)?;
     check_mark(file, &workload)?;
     let experiment = Experiment {
         neighbour: neighbour(file, program)?,
-        ..experiment(file, choice, workload.program(program), arms)?
+        ..make_experiment(file, choice, workload.program(program), arms)?
     };
     let unsound =
         |error: Unsound| file.error_at(&file.parts.measure, Mistake::from(error).to_string());
@@ -137,7 +137,7 @@ fn cell_name(runner: &Runner) -> String {
 
 /// The machines on which to run an experiment: this host, or a guest for each kernel and each
 /// memory size.
-fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
+fn list_runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
     let usual = super::file::Machine::default();
     let machine = file.parts.machine.as_ref().map_or(&usual, Spanned::get_ref);
     let wrong = |what: String| match &file.parts.machine {
@@ -157,10 +157,12 @@ fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
         return Err(wrong("count: a disk takes no instructions, only time: leave one away".into()));
     }
     let mut runners = Vec::new();
-    for typed in &choose(&choice.kernels, &machine.kernels, "trixie".to_owned()) {
+    for typed in &first_given(&choice.kernels, &machine.kernels, "trixie".to_owned()) {
         let kernel: KernelRequest = typed.parse().map_err(&wrong)?;
         let sizes: Vec<Bytes> = machine.memory.iter().map(|size| size.0).collect();
-        for memory in choose(&choice.memory, &sizes, memory_for(machine.limit.map(|it| it.0))) {
+        for memory in
+            first_given(&choice.memory, &sizes, default_memory(machine.limit.map(|it| it.0)))
+        {
             let disk = machine.disk.map(|size| size.0);
             let machine = Machine { kernel: kernel.clone(), memory, cpus, count, disk };
             runners.push(Runner::Guest(machine));
@@ -172,7 +174,7 @@ fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
     Ok(runners)
 }
 
-fn choose<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
+fn first_given<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
     match (typed.is_empty(), written.is_empty()) {
         (false, _) => typed.to_vec(),
         (true, false) => written.to_vec(),
@@ -182,7 +184,7 @@ fn choose<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
 
 /// Default memory of a guest for a cgroup limit: twice the limit, so that as much remains for
 /// everything outside the cgroup.
-fn memory_for(limit: Option<Bytes>) -> Bytes {
+fn default_memory(limit: Option<Bytes>) -> Bytes {
     let twice = limit.map_or(0, |limit| limit.get().saturating_mul(2));
     Bytes::new(twice.max(USUAL_MEMORY.get()))
 }
@@ -261,7 +263,7 @@ impl From<String> for Mistake {
     }
 }
 
-fn arms(
+fn make_arms(
     file: &File,
     choice: &Choice,
     table: &Table,
@@ -269,7 +271,7 @@ fn arms(
 ) -> Result<Vec<TrialArm>, FileError> {
     let mut arms: Vec<(&Spanned<Arm>, TrialArm)> = Vec::new();
     for written in &file.parts.arms {
-        let arm = arm(written.get_ref(), table, program);
+        let arm = make_arm(written.get_ref(), table, program);
         let arm = arm.map_err(|what| {
             file.error_at(written, format!("arm {:?}: {what}", written.get_ref().name))
         })?;
@@ -317,7 +319,7 @@ fn pick_arms(
     }
 }
 
-fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, Mistake> {
+fn make_arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, Mistake> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if !(1..=24).contains(&written.name.len()) || !written.name.bytes().all(plain) {
         return Err(Mistake::Name);
@@ -385,7 +387,7 @@ fn check_mark(file: &File, workload: &Workload) -> Result<(), FileError> {
     Ok(())
 }
 
-fn experiment(
+fn make_experiment(
     file: &File,
     choice: &Choice,
     program: Program,
@@ -402,7 +404,7 @@ fn experiment(
     let experiment = Experiment {
         program,
         arms,
-        metrics: metrics(measure).map_err(wrong)?,
+        metrics: list_metrics(measure).map_err(wrong)?,
         pairs,
         min_effect: measure.min_effect.0,
         warm_up,
@@ -419,7 +421,7 @@ fn experiment(
 
 /// The metrics that an experiment file lists. For a regular expression, higher is better only if
 /// the file says so.
-fn metrics(measure: &Measure) -> Result<Vec<Metric>, Mistake> {
+fn list_metrics(measure: &Measure) -> Result<Vec<Metric>, Mistake> {
     let names = [&measure.primary].into_iter().chain(&measure.guards);
     let mut metrics = names.map(|name| Metric::parse(name)).collect::<Result<Vec<_>, _>>()?;
     if measure.higher_is_better && !prefer_more(&mut metrics) {

@@ -65,7 +65,7 @@ impl GuestTask {
     /// # Errors
     /// If a step failed.
     pub fn prepare(&self) -> Result<(), NotReady> {
-        scratch::raise_loopback()?;
+        scratch::bring_up_loopback()?;
         self.scratch.mount()
     }
 }
@@ -114,7 +114,7 @@ impl<'a> GuestReport<'a> {
     pub fn add(&mut self, event: GuestEvent<'_>) -> Option<TrialEvent> {
         match event {
             GuestEvent::Chosen(accelerator) => {
-                Some(TrialEvent::Clock(clock(self.machine, accelerator)))
+                Some(TrialEvent::Clock(clock_of_guest(self.machine, accelerator)))
             }
             GuestEvent::Message(message) => self.add_event(TrialEvent::from_message(&message)?),
             GuestEvent::Output(Stream::Err, bytes) => {
@@ -158,14 +158,14 @@ impl<'a> GuestReport<'a> {
     /// Makes the whole result, after the guest has ended.
     #[must_use]
     pub fn finish(self, guest: qemu::Run) -> GuestRun {
-        let clock = clock(self.machine, guest.accelerator);
+        let clock = clock_of_guest(self.machine, guest.accelerator);
         let experiment = Experiment { clock, ..self.cell.experiment.clone() };
         let Self { runs, trouble, done, errors, .. } = self;
         GuestRun { experiment, guest, runs, trouble, done, errors }
     }
 }
 
-fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
+fn clock_of_guest(machine: &Machine, accelerator: Accelerator) -> Clock {
     match (machine.count, accelerator) {
         (true, _) => Clock::Counted,
         (false, Accelerator::Tcg) => Clock::Emulated,
@@ -199,9 +199,9 @@ pub fn guest_for(
         memory: machine.memory,
         cpus: machine.cpus,
         start_deadline: START,
-        deadline: deadline(cell),
+        deadline: run_time_limit(cell),
         modules: vec![scratch::MODULE.to_owned()],
-        files: programs(cell)?,
+        files: needed_programs(cell)?,
         texts: vec![
             (text, TASK.trim_start_matches('/').to_owned()),
             (SETPRIV.as_bytes().to_vec(), "bin/setpriv".to_owned()),
@@ -215,13 +215,13 @@ pub fn guest_for(
     })
 }
 
-fn deadline(cell: &Cell) -> Duration {
+fn run_time_limit(cell: &Cell) -> Duration {
     let run = cell.experiment.deadline.saturating_mul(SLOWER) + AROUND;
     START + run.saturating_mul(cell.experiment.runs())
 }
 
 /// Programs of this host that the guest needs in addition to those of busybox.
-fn programs(cell: &Cell) -> Result<Vec<(PathBuf, String)>, Error> {
+fn needed_programs(cell: &Cell) -> Result<Vec<(PathBuf, String)>, Error> {
     if !matches!(cell.workload, Workload::Redis(_)) {
         return Ok(Vec::new());
     }

@@ -34,4 +34,4 @@ pub use file::{DefaultRunner, File, FileError};
 pub use guest::{GuestReport, GuestRun, GuestTask, guest_for};
 pub use result_file::{Index, cells_in};
 pub use scratch::{NotReady, Scratch};
-pub use shelf::{all_files, find, own_folder, passed_over};
+pub use shelf::{all_files, find, find_ignored, user_folder};

@@ -80,14 +80,14 @@ pub(super) fn size_for(cell: &Cell) -> Bytes {
         | Workload::Redis(_)
         | Workload::Command { .. } => 0,
     };
-    let of_arm = |areas: &Vec<TrialSwap>| areas.iter().map(file_bytes).sum::<u64>();
+    let of_arm = |areas: &Vec<TrialSwap>| areas.iter().map(bytes_of_file_area).sum::<u64>();
     let arms = cell.experiment.arms.iter().filter_map(|arm| arm.swap.as_ref());
     let swap = arms.map(of_arm).max().unwrap_or(0);
     // a swap file must leave a sixteenth of the file system free
     Bytes::new((files + swap) / 8 * 10 + SPARE)
 }
 
-fn file_bytes(area: &TrialSwap) -> u64 {
+fn bytes_of_file_area(area: &TrialSwap) -> u64 {
     match area {
         TrialSwap::File { size_bytes, .. } => *size_bytes,
         TrialSwap::Zram { .. } | TrialSwap::Device { .. } | TrialSwap::Zswap(_) => 0,
@@ -95,7 +95,7 @@ fn file_bytes(area: &TrialSwap) -> u64 {
 }
 
 /// Brings up the loopback interface, where redis-server listens.
-pub(super) fn raise_loopback() -> Result<(), NotReady> {
+pub(super) fn bring_up_loopback() -> Result<(), NotReady> {
     run_to_success(Command::new("ip").args(["link", "set", "lo", "up"]))
 }
 

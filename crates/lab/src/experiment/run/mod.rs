@@ -39,8 +39,8 @@ use super::watcher::Watcher;
 use gate::Gate;
 use neighbour::Neighbour;
 pub(super) use setup::{NotRun, RunSetup, StartedProgram};
-use setup::{line_finder, not_run};
-use wait::{CommandEnd, RunEvent, until_end};
+use setup::{failed_to, line_finder};
+use wait::{CommandEnd, RunEvent, wait_until_end};
 
 /// Result of a run: how the command ended, what it used, and the end of its output.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub(super) fn run(
     watcher: &mut Watcher,
     stop: &AtomicBool,
 ) -> Result<RunResult, NotRun> {
-    let host = HostRoot::live().map_err(|error| not_run("/", &error))?;
+    let host = HostRoot::live().map_err(|error| failed_to("/", &error))?;
     PreparedRun::prepare(&host, setup, watcher, stop)?.execute(watcher, stop)?.account()
 }
 
@@ -128,18 +128,18 @@ impl<'a> PreparedRun<'a> {
         // this must be the last reading before the command starts
         let before = self.measurement.counters();
         let began = Instant::now();
-        let output = self.gate.pass(finder)?;
+        let output = self.gate.let_pass(finder)?;
         let mut on_event = |event| self.measurement.on_event(event);
         let deadline = began + setup.deadline;
-        let ended = until_end(&mut self.gate.child, found, deadline, stop, &mut on_event);
+        let ended = wait_until_end(&mut self.gate.child, found, deadline, stop, &mut on_event);
         let time = began.elapsed();
         let changed = self.measurement.changes_since(&before);
-        let left = self.measurement.reaper.sweep();
+        let left = self.measurement.reaper.kill_leftovers();
         watcher.watch(None);
-        // read after the sweep, because the output ends only when no process has the pipe open any
-        // more
+        // read after these processes were killed, because the output ends only when no process has
+        // the pipe open any more
         let output = output.into_text();
-        match ended.map_err(|error| not_run("waiting for the command", &error))? {
+        match ended.map_err(|error| failed_to("waiting for the command", &error))? {
             Some(end) => Ok(EndedRun { prepared: self, end, time, changed, left, output }),
             None => Err(NotRun::Stopped),
         }
@@ -193,7 +193,7 @@ impl<'a> Measurement<'a> {
                 // moment
                 let _stopped = Stopped::new(leader);
                 let group = self.setup.command.group;
-                let used = Usage::of_families(self.host, &self.reaper.processes(), group);
+                let used = Usage::of_running(self.host, &self.reaper.processes(), group);
                 self.mark = Some(Mark { counters: self.counters(), used });
                 self.gauges.restart();
             }
@@ -204,9 +204,9 @@ impl<'a> Measurement<'a> {
     /// from the mark on are the changes since the mark.
     fn changes_since(&self, start: &HostAtStart<'_>) -> Changed {
         let (host, group, limited) = (self.host, self.setup.command.group, self.setup.limited);
-        let mut changed = start.until_now(host, group, limited);
+        let mut changed = start.changes_until_now(host, group, limited);
         if let Some(mark) = &self.mark {
-            let late = mark.counters.until_now(host, group, limited);
+            let late = mark.counters.changes_until_now(host, group, limited);
             changed = Changed { values: late.values, host_wide: late.host_wide, ..changed };
         }
         self.gauges.add_to(&mut changed);
@@ -252,7 +252,7 @@ impl EndedRun<'_> {
         let own_seconds = all.subtract(at_gate).cpu_seconds() + neighbour_seconds;
         let others = changed.busy_seconds.map(|busy| (busy - own_seconds).max(0.0));
         if let Some(neighbour) = &mut neighbour {
-            neighbour.check(&changed)?;
+            neighbour.check_running(&changed)?;
         }
         Ok(RunResult {
             marked,

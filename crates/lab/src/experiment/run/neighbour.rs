@@ -11,11 +11,11 @@ use rustix::process::{
 };
 
 use super::gate::Gate;
-use super::setup::{NotRun, RunSetup, StartedProgram, line_finder, not_run};
+use super::setup::{NotRun, RunSetup, StartedProgram, failed_to, line_finder};
 use super::wait::{LOOK, Waited, wait};
 use crate::experiment::host::Changed;
 use crate::experiment::output::Output;
-use crate::experiment::trouble::quote;
+use crate::experiment::trouble::quote_output;
 
 /// A program that runs beside the command, until this value is dropped.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Neighbour {
     ) -> Result<Self, NotRun> {
         let mut gate = Gate::open(program)?;
         let (finder, found) = line_finder(setup.neighbour_ready)?;
-        let output = Some(gate.pass(finder)?);
+        let output = Some(gate.let_pass(finder)?);
         let mut neighbour = Self { gate, output };
         if let (Some(found), Some(line)) = (&found, setup.neighbour_ready) {
             neighbour.wait_until_ready(found, line, Instant::now() + setup.deadline, stop)?;
@@ -49,7 +49,7 @@ impl Neighbour {
         deadline: Instant,
         stop: &AtomicBool,
     ) -> Result<(), NotRun> {
-        let broken = |error: &dyn std::fmt::Display| not_run("the neighbour", error);
+        let broken = |error: &dyn std::fmt::Display| failed_to("the neighbour", error);
         let leader = self.leader().ok_or_else(|| broken(&"no process id"))?;
         let handle = pidfd_open(leader, PidfdFlags::empty()).map_err(|error| broken(&error))?;
         loop {
@@ -59,7 +59,8 @@ impl Neighbour {
                     // processes that the neighbour started may keep its output open
                     self.end_group();
                     let output = self.output.take().map_or_else(String::new, Output::into_text);
-                    let why = format!("it ended before it printed {line:?}{}", quote(&output));
+                    let why =
+                        format!("it ended before it printed {line:?}{}", quote_output(&output));
                     return Err(broken(&why));
                 }
                 None if stop.load(Ordering::SeqCst) => return Err(NotRun::Stopped),
@@ -74,13 +75,13 @@ impl Neighbour {
 
     /// Checks that the neighbour still runs, because it must run as long as the command. If the OOM
     /// killer killed it, that is a result and not an error.
-    pub(super) fn check(&mut self, changed: &Changed) -> Result<(), NotRun> {
+    pub(super) fn check_running(&mut self, changed: &Changed) -> Result<(), NotRun> {
         let is_killed = changed.values.get(NEIGHBOUR_KILLS).is_some_and(|kills| *kills > 0.0);
         // WNOWAIT: the neighbour is not reaped, so that its pid remains that of its process group
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let leader = self.leader().filter(|_| !is_killed);
         let ended = leader.map(|leader| waitid(WaitId::Pid(leader), options)).transpose();
-        let Some(status) = ended.map_err(|error| not_run("the neighbour", &error))?.flatten()
+        let Some(status) = ended.map_err(|error| failed_to("the neighbour", &error))?.flatten()
         else {
             return Ok(());
         };
@@ -88,8 +89,8 @@ impl Neighbour {
         let output = self.output.take().map_or_else(String::new, Output::into_text);
         let status =
             status.exit_status().map_or_else(String::new, |it| format!(" with status {it}"));
-        let why = format!("it ended before the command did{status}{}", quote(&output));
-        Err(not_run("the neighbour", &why))
+        let why = format!("it ended before the command did{status}{}", quote_output(&output));
+        Err(failed_to("the neighbour", &why))
     }
 
     fn leader(&self) -> Option<Pid> {

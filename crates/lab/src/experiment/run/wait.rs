@@ -36,7 +36,7 @@ pub(super) enum RunEvent {
 
 /// Waits until the command has ended; `None` if the user stopped the experiment, which also ends
 /// the command. `found` is the eventfd that signals that the command has printed the line.
-pub(super) fn until_end(
+pub(super) fn wait_until_end(
     child: &mut Child,
     mut found: Option<OwnedFd>,
     deadline: Instant,
@@ -62,14 +62,14 @@ pub(super) fn until_end(
         next = LOOK.min(next * 2);
         let stopped = stop.load(Ordering::SeqCst);
         if stopped || Instant::now() >= deadline {
-            end_group(pid, |patience| ended_within(&handle, patience));
+            end_group(pid, |patience| has_ended_within(&handle, patience));
             child.wait()?;
             return Ok((!stopped).then_some(CommandEnd::TimedOut));
         }
     }
 }
 
-fn ended_within(handle: &OwnedFd, time: Duration) -> bool {
+fn has_ended_within(handle: &OwnedFd, time: Duration) -> bool {
     wait(handle, None, time).is_some()
 }
 

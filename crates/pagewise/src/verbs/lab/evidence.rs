@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pagewise_lab::experiment::{Described, EXPERIMENT, RUNS, SUMMARY, surroundings};
+use pagewise_lab::experiment::{Described, EXPERIMENT, RUNS, SUMMARY, read_conditions};
 use pagewise_model::{Refusal, Snapshot, TrialRun};
 use pagewise_report::{TrialReport, json};
 use pagewise_stats::Experiment;
@@ -50,7 +50,7 @@ impl Folder {
             "kernel": snapshot.taken.kernel,
             "host": snapshot.host,
             "memory": snapshot.memory.total,
-            "surroundings": surroundings(),
+            "surroundings": read_conditions(),
         });
         let described =
             Described { source, ..Described::new(redaction.experiment(experiment), machine) };

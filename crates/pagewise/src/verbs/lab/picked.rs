@@ -9,7 +9,7 @@ use pagewise_terminal::output;
 use crate::cli::lab::{Picked, Runner};
 
 pub(super) fn pick(picked: &Picked) -> anyhow::Result<(File, Vec<Cell>)> {
-    if let Some(file) = library::passed_over(&picked.experiment) {
+    if let Some(file) = library::find_ignored(&picked.experiment) {
         output::message(file);
     }
     let file = library::find(&picked.experiment)?;

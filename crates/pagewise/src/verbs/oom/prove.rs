@@ -23,7 +23,7 @@ use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel;
 use pagewise_guest::qemu::{self, Guest, GuestEvent, Outcome as GuestOutcome};
 use pagewise_guest::wire::Stream;
-use pagewise_lab::rebuild::agrees;
+use pagewise_lab::rebuild::is_prediction_confirmed;
 use pagewise_model::{Bytes, KernelLog, Name, OomProof, Rebuild, RebuiltRun, Refusal};
 use pagewise_report::{json, text};
 use pagewise_terminal::interrupt::Stop;
@@ -185,7 +185,7 @@ fn prove_in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Resul
         ));
     }
     let was = runs.first().cloned();
-    let agreed = |run: &RebuiltRun| agrees(&rebuild, was.as_ref()?, run);
+    let agreed = |run: &RebuiltRun| is_prediction_confirmed(&rebuild, was.as_ref()?, run);
     let agrees = runs.iter().map(agreed).collect();
     Ok(OomProof { kernel: Name::from(kernel.release.as_str()), rebuild, runs, agrees })
 }
