@@ -19,7 +19,7 @@ use std::os::unix::fs::FileExt;
 use crate::PageKind;
 
 /// Maximum number of segments that are read; the kernel's default limit of mappings is 65,530.
-const MOST_STRETCHES: u64 = 1 << 20;
+const MOST_SEGMENTS: u64 = 1 << 20;
 /// Maximum number of bytes of notes that are read of a file. The kernel writes NT_FILE, of at most 4
 /// MiB by default, before the notes of all threads but one.
 const MOST_NOTES: u64 = 16 << 20;
@@ -43,7 +43,7 @@ pub(crate) struct Segment {
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     /// The segments in order of address, without overlaps.
-    pub(crate) stretches: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// Number of segments that are left out: their header is invalid, they overlap another one, or
     /// there are too many notes.
     pub(crate) garbled: u64,
@@ -84,11 +84,11 @@ impl Core {
         let mut core = Self::default();
         let (mut files, mut notes) = (Vec::new(), NoteBudget::default());
         let mut table = Table { head: &head, piece: Vec::new(), first: 0 };
-        for number in 0..head.count.min(MOST_STRETCHES) {
+        for number in 0..head.count.min(MOST_SEGMENTS) {
             let Some(program) = table.program(file, number) else { break };
             match program.kind {
-                PT_LOAD if program.length > 0 => match program.stretch(page_size) {
-                    Some(stretch) => core.stretches.push(stretch),
+                PT_LOAD if program.length > 0 => match program.memory_segment(page_size) {
+                    Some(segment) => core.segments.push(segment),
                     None => core.garbled += 1,
                 },
                 PT_NOTE if program.length > 0 => match notes.read(file, &program) {
@@ -100,36 +100,36 @@ impl Core {
         }
         core.garbled += notes.cut;
         files.sort_unstable_by_key(|file| file.start);
-        core.settle(&files);
+        core.finish(&files);
         Ok(core)
     }
 
     /// Sorts the segments by address, drops those that overlap in memory or in the file, and finds
     /// out the kind of pages of each. `files` must be in order of address.
-    fn settle(&mut self, files: &[MappedFile]) {
-        let before = self.stretches.len();
-        self.drop_overlapping(|stretch| stretch.address);
-        self.drop_overlapping(|stretch| stretch.offset);
-        self.stretches.sort_unstable_by_key(|stretch| stretch.address);
-        self.garbled += (before - self.stretches.len()) as u64;
-        for stretch in &mut self.stretches {
-            let after = files.partition_point(|file| file.start <= stretch.address);
+    fn finish(&mut self, files: &[MappedFile]) {
+        let before = self.segments.len();
+        self.drop_overlapping(|segment| segment.address);
+        self.drop_overlapping(|segment| segment.offset);
+        self.segments.sort_unstable_by_key(|segment| segment.address);
+        self.garbled += (before - self.segments.len()) as u64;
+        for segment in &mut self.segments {
+            let after = files.partition_point(|file| file.start <= segment.address);
             let file = after.checked_sub(1).and_then(|at| files.get(at));
-            let file = file.filter(|file| stretch.address < file.end);
-            stretch.kind = file.map_or(PageKind::Anonymous, |file| file.kind);
+            let file = file.filter(|file| segment.address < file.end);
+            segment.kind = file.map_or(PageKind::Anonymous, |file| file.kind);
         }
     }
 
     /// Sorts the segments by their start, and drops each that starts before the end of the previous
     /// one.
     fn drop_overlapping(&mut self, begin: fn(&Segment) -> u64) {
-        self.stretches
-            .sort_unstable_by_key(|stretch| (begin(stretch), stretch.length, stretch.address));
+        self.segments
+            .sort_unstable_by_key(|segment| (begin(segment), segment.length, segment.address));
         let mut end = 0;
-        self.stretches.retain(|stretch| {
-            let is_apart = begin(stretch) >= end;
+        self.segments.retain(|segment| {
+            let is_apart = begin(segment) >= end;
             if is_apart {
-                end = begin(stretch).saturating_add(stretch.length);
+                end = begin(segment).saturating_add(segment.length);
             }
             is_apart
         });
@@ -154,7 +154,7 @@ impl Head {
         let length = file.read_some(0, &mut bytes).map_err(|_| "it cannot be read")?;
         let head = bytes.get(..length).unwrap_or_default();
         let format = Format::parse(head)?;
-        let field = |narrow, wide| format.pick(narrow, wide);
+        let field = |narrow, wide| format.choose_by_width(narrow, wide);
         let number = |(at, size)| format.number(head, at, size).ok_or("it ends within its head");
         if number((16, 2))? != 4 {
             return Err("an ELF file, but no core");
@@ -168,7 +168,7 @@ impl Head {
             }
             count => count,
         };
-        if entry_size < format.pick(32, 56) {
+        if entry_size < format.choose_by_width(32, 56) {
             return Err("its table of stretches makes no sense");
         }
         Ok(Self { format, table, entry_size, count })
@@ -179,9 +179,9 @@ impl Head {
         let number = |(at, size)| self.format.number(entry, at, size);
         Some(Program {
             kind: number((0, 4))?,
-            offset: number(self.format.pick((4, 4), (8, 8)))?,
-            address: number(self.format.pick((8, 4), (16, 8)))?,
-            length: number(self.format.pick((16, 4), (32, 8)))?,
+            offset: number(self.format.choose_by_width((4, 4), (8, 8)))?,
+            address: number(self.format.choose_by_width((8, 4), (16, 8)))?,
+            length: number(self.format.choose_by_width((16, 4), (32, 8)))?,
         })
     }
 }
@@ -202,7 +202,7 @@ impl Table<'_> {
         let entry_size = usize::try_from(self.head.entry_size).ok()?;
         let within = |piece: &[u8], first: u64| {
             let at = usize::try_from(number - first).ok()?.checked_mul(entry_size)?;
-            let end = at.checked_add(self.head.format.pick(32, 56))?;
+            let end = at.checked_add(self.head.format.choose_by_width(32, 56))?;
             piece.get(at..end).and_then(|entry| self.head.program(entry))
         };
         if let Some(program) = within(&self.piece, self.first) {
@@ -228,7 +228,7 @@ impl Format {
         }
     }
 
-    fn pick<T>(self, narrow: T, wide: T) -> T {
+    fn choose_by_width<T>(self, narrow: T, wide: T) -> T {
         if self.wide { wide } else { narrow }
     }
 
@@ -243,7 +243,7 @@ impl Format {
     fn count_of_first_section(self, file: &impl Bytes, sections: u64) -> Option<u64> {
         let mut section = [0; 64];
         let length = file.read_some(sections, &mut section).ok().filter(|_| sections != 0)?;
-        let at = self.pick(28, 44);
+        let at = self.choose_by_width(28, 44);
         self.number(section.get(..length)?, at, 4)
     }
 }
@@ -258,12 +258,12 @@ struct Program {
 }
 
 impl Program {
-    fn stretch(&self, page_size: u64) -> Option<Segment> {
+    fn memory_segment(&self, page_size: u64) -> Option<Segment> {
         let &Self { address, offset, length, .. } = self;
         address.checked_add(length)?.checked_add(page_size)?;
         offset.checked_add(length)?.checked_add(page_size)?;
-        let stretch = Segment { address, offset, length, kind: PageKind::Anonymous };
-        (address % page_size == 0).then_some(stretch)
+        let segment = Segment { address, offset, length, kind: PageKind::Anonymous };
+        (address % page_size == 0).then_some(segment)
     }
 }
 
@@ -323,8 +323,8 @@ struct MappedFile {
 /// Parses the note NT_FILE, which has a count, a page size, three numbers for each mapping, and
 /// then the names.
 fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
-    let Some(body) = find_note(notes, format) else { return Vec::new() };
-    let word = format.pick(4, 8);
+    let Some(body) = find_nt_file(notes, format) else { return Vec::new() };
+    let word = format.choose_by_width(4, 8);
     let number = |index: usize| format.number(body, index.checked_mul(word)?, word);
     let fits = body.len() / word;
     let count = number(0).and_then(|count| usize::try_from(count).ok()).unwrap_or(0).min(fits);
@@ -332,14 +332,14 @@ fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
     let names = names.split(|&byte| byte == 0);
     let file = |(index, name): (usize, &[u8])| {
         let (start, end) = (number(2 + 3 * index)?, number(3 + 3 * index)?);
-        Some(MappedFile { start, end, kind: kind_of(name) })
+        Some(MappedFile { start, end, kind: page_kind_of_name(name) })
     };
     (0..count).zip(names).filter_map(file).collect()
 }
 
 /// The kind of pages of a mapped file. A core does not record the file system, so the name decides:
 /// the names that are tested are those of shared memory.
-fn kind_of(name: &[u8]) -> PageKind {
+fn page_kind_of_name(name: &[u8]) -> PageKind {
     const SHARED: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
     let shared = SHARED.iter().any(|known| name.starts_with(known));
     if shared { PageKind::Shmem } else { PageKind::File }
@@ -347,7 +347,7 @@ fn kind_of(name: &[u8]) -> PageKind {
 
 /// Finds the contents of the note CORE/NT_FILE. Names and contents of notes are padded to four
 /// bytes.
-fn find_note(mut notes: &[u8], format: Format) -> Option<&[u8]> {
+fn find_nt_file(mut notes: &[u8], format: Format) -> Option<&[u8]> {
     const NT_FILE: u64 = 0x4649_4c45;
     loop {
         let number = |at| format.number(notes, at, 4);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_found_in_every_format() {
+    fn segments_are_found_in_every_format() {
         for (wide, big) in [(true, false), (true, true), (false, false), (false, true)] {
             let file = core(
                 wide,
@@ -442,7 +442,7 @@ mod tests {
             );
             let core = Core::parse(&file, 4096).unwrap();
             let places: Vec<_> =
-                core.stretches.iter().map(|s| (s.address, s.offset, s.length)).collect();
+                core.segments.iter().map(|s| (s.address, s.offset, s.length)).collect();
             assert_eq!(places, [(0x1000, 0x3000, 100), (0x40_0000, 8192, 4096)]);
             assert_eq!(core.garbled, 0);
         }
@@ -462,7 +462,7 @@ mod tests {
             ],
         );
         let core = Core::parse(&file, 4096).unwrap();
-        assert_eq!((core.stretches.len(), core.garbled), (1, 4));
+        assert_eq!((core.segments.len(), core.garbled), (1, 4));
     }
 
     /// Counts what is read of a core.
@@ -498,7 +498,7 @@ mod tests {
             file.resize(usize::try_from(begin).unwrap() + (1 << 20), fill);
             let size = file.len() as u64;
             let (core, counted) = parse_counted(file);
-            assert_eq!((core.stretches.len(), core.garbled), (0, headers - 1));
+            assert_eq!((core.segments.len(), core.garbled), (0, headers - 1));
             // a header of the next piece may be cut at the end of a piece, and is then read again
             assert!(counted.bytes.get() < size + size / 100 + (1 << 17), "{}", counted.bytes.get());
             assert!(counted.reads.get() < size / 4096, "{}", counted.reads.get());
@@ -528,7 +528,7 @@ mod tests {
         let at = |page: u64| [1, 0x4000, 0x1000 * (page + 1), 0x1000];
         let shared: Vec<_> = (0..1000).map(at).chain([[1, 0x5000, 0x80_0000, 0x1000]]).collect();
         let core = Core::parse(&core(true, false, &shared), 4096).unwrap();
-        let places: Vec<_> = core.stretches.iter().map(|it| (it.address, it.offset)).collect();
+        let places: Vec<_> = core.segments.iter().map(|it| (it.address, it.offset)).collect();
         assert_eq!((places, core.garbled), (vec![(0x1000, 0x4000), (0x80_0000, 0x5000)], 999));
     }
 
@@ -571,13 +571,13 @@ mod tests {
         let mut file = core(true, false, &programs);
         file.extend(&notes);
         let kinds: Vec<PageKind> =
-            Core::parse(&file, 4096).unwrap().stretches.iter().map(|s| s.kind).collect();
+            Core::parse(&file, 4096).unwrap().segments.iter().map(|s| s.kind).collect();
         assert_eq!(kinds, [PageKind::File, PageKind::Shmem, PageKind::Anonymous]);
     }
 
     /// If there are more than 65,534 segments, their number is in the first section header.
     #[test]
-    fn very_many_stretches_are_counted_in_the_first_section() {
+    fn very_many_segments_are_counted_in_the_first_section() {
         let mut file = core(true, false, &[[1, 0, 0x1000, 0x1000]]);
         let end = file.len() as u64;
         file[40..48].copy_from_slice(&end.to_le_bytes());
@@ -585,7 +585,7 @@ mod tests {
         let mut section = vec![0; 64];
         section[44] = 1;
         file.extend(section);
-        assert_eq!(Core::parse(&file, 4096).unwrap().stretches.len(), 1);
+        assert_eq!(Core::parse(&file, 4096).unwrap().segments.len(), 1);
     }
 
     proptest! {
@@ -608,10 +608,10 @@ mod tests {
             }
             file.truncate(cut);
             if let Ok(core) = Core::parse(&file, 4096) {
-                for pair in core.stretches.windows(2) {
+                for pair in core.segments.windows(2) {
                     prop_assert!(pair[0].address + pair[0].length <= pair[1].address);
                 }
-                let mut in_file = core.stretches.clone();
+                let mut in_file = core.segments.clone();
                 in_file.sort_by_key(|it| it.offset);
                 for pair in in_file.windows(2) {
                     prop_assert!(pair[0].offset + pair[0].length <= pair[1].offset);

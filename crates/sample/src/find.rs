@@ -171,7 +171,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
                 break;
             }
             match Mapping::parse(line.trim_ascii_end()) {
-                Some(mapping) => self.mapping(mapping, backing(&mapping))?,
+                Some(mapping) => self.search_mapping(mapping, backing(&mapping))?,
                 None => self.counted.garbled += 1,
             }
         }
@@ -179,26 +179,26 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         Ok(self.counted)
     }
 
-    fn mapping(&mut self, mapping: Mapping, backing: Backing) -> Result<(), SearchEnd> {
+    fn search_mapping(&mut self, mapping: Mapping, backing: Backing) -> Result<(), SearchEnd> {
         if backing == Backing::Other {
             return Ok(());
         }
         let mut place = SearchPlace { mapping, backing, untouched: true };
         while self.finder.method != Method::Plain {
             match self.scan(&mut place) {
-                Err(SearchEnd::Refused(error)) if self.falls_back(&error) => (),
+                Err(SearchEnd::Refused(error)) if self.can_fall_back(&error) => (),
                 // the kernel refuses to scan a mapping that was removed in the meantime: it has no
                 // pages
                 Err(SearchEnd::Refused(_)) => return Ok(()),
                 other => return other,
             }
         }
-        self.read(&mut place)
+        self.search_pagemap(&mut place)
     }
 
     /// If the error shows that this kernel lacks the method, switches to a method that more kernels
     /// support. Returns whether it switched.
-    fn falls_back(&mut self, error: &io::Error) -> bool {
+    fn can_fall_back(&mut self, error: &io::Error) -> bool {
         let lesser = match (self.finder.method, error.raw_os_error()) {
             (Method::ScanWithGuards, Some(libc::EINVAL)) => Method::Scan,
             (_, Some(libc::ENOTTY | libc::EINVAL | libc::ENOSYS)) => Method::Plain,
@@ -220,7 +220,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
             let (found, stopped) = self.pagemap.scan(search, &mut regions)?;
             let found = regions.get(..found).unwrap_or_default();
             for region in found {
-                self.region(region, place)?;
+                self.add_region(region, place)?;
             }
             // if the kernel reaches the end in its second pass, it still reports the place where
             // the first pass stopped; without this correction, the pages from there on would be
@@ -235,7 +235,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         Ok(())
     }
 
-    fn region(&mut self, region: &Region, place: &mut SearchPlace) -> Result<(), SearchEnd> {
+    fn add_region(&mut self, region: &Region, place: &mut SearchPlace) -> Result<(), SearchEnd> {
         let has = |category| region.categories & category != 0;
         let first = region.start / self.finder.page_size;
         let length = region.end.saturating_sub(region.start) / self.finder.page_size;
@@ -245,7 +245,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         if has(category::ZERO_PAGE) {
             self.counted.zero_page += length;
         } else if has(category::PRESENT) {
-            let kind = self.kind(place.backing, has(category::FILE));
+            let kind = self.page_kind(place.backing, has(category::FILE));
             self.add(place, first, length, kind, Some(has(category::HUGE)))?;
         } else {
             self.counted.swapped += length;
@@ -254,7 +254,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
     }
 
     /// The kind of a page; `None` if pages of this kind are not sampled.
-    fn kind(&self, backing: Backing, of_file: bool) -> Option<PageKind> {
+    fn page_kind(&self, backing: Backing, of_file: bool) -> Option<PageKind> {
         match (backing, of_file) {
             (Backing::Other, _) => None,
             (Backing::Anonymous, _) | (_, false) => Some(PageKind::Anonymous),
@@ -291,13 +291,13 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
     }
 
     /// Searches a mapping by reading pagemap, for kernels without PAGEMAP_SCAN.
-    fn read(&mut self, place: &mut SearchPlace) -> Result<(), SearchEnd> {
+    fn search_pagemap(&mut self, place: &mut SearchPlace) -> Result<(), SearchEnd> {
         let (first, end) = (
             place.mapping.start / self.finder.page_size,
             place.mapping.end / self.finder.page_size,
         );
         let length = end.saturating_sub(first);
-        let resident = self.resident(place.mapping.start, length);
+        let resident = self.read_resident(place.mapping.start, length);
         if resident == Some(0) {
             return Ok(());
         }
@@ -315,8 +315,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
             entries.clear();
             let read = self.pagemap.read(at, most, &mut entries, &mut self.plain.bytes);
             self.counted.asked += 1;
-            let done = self.entries(place, at, &entries);
-            open = open.saturating_sub(certain(&entries));
+            let done = self.add_entries(place, at, &entries);
+            open = open.saturating_sub(count_certain(&entries));
             self.plain.entries = entries;
             done?;
             match read? {
@@ -329,7 +329,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
 
     /// Number of pages of a mapping that are resident or in swap, from smaps; `None` if too little
     /// was searched so far to make reading smaps worthwhile.
-    fn resident(&mut self, start: u64, length: u64) -> Option<u64> {
+    fn read_resident(&mut self, start: u64, length: u64) -> Option<u64> {
         if self.plain.searched.saturating_add(length) <= FEW_PLAIN {
             return None;
         }
@@ -338,19 +338,19 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         known.get(&start).copied()
     }
 
-    fn entries(
+    fn add_entries(
         &mut self,
         place: &mut SearchPlace,
         first: u64,
         entries: &[Entry],
     ) -> Result<(), SearchEnd> {
         let (mut at, zero) = (first, self.finder.zero_frame);
-        for alike in entries.chunk_by(|a, b| sort_of(*a, zero) == sort_of(*b, zero)) {
+        for alike in entries.chunk_by(|a, b| sort_of_entry(*a, zero) == sort_of_entry(*b, zero)) {
             let length = alike.len() as u64;
-            match alike.first().map(|entry| sort_of(*entry, zero)) {
+            match alike.first().map(|entry| sort_of_entry(*entry, zero)) {
                 Some(Sort::Present { of_file }) => {
-                    let kind = self.kind(place.backing, of_file);
-                    self.present(place, at, alike, kind)?;
+                    let kind = self.page_kind(place.backing, of_file);
+                    self.add_present(place, at, alike, kind)?;
                 }
                 Some(Sort::Swapped) => self.counted.swapped += length,
                 Some(Sort::Zero) => self.counted.zero_page += length,
@@ -363,7 +363,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
 
     /// Adds consecutive present pages, in aligned parts, so that each huge page lies within one
     /// part.
-    fn present(
+    fn add_present(
         &mut self,
         place: &mut SearchPlace,
         first: u64,
@@ -439,7 +439,7 @@ enum Sort {
     Nothing,
 }
 
-fn sort_of(entry: Entry, zero_frame: Option<u64>) -> Sort {
+fn sort_of_entry(entry: Entry, zero_frame: Option<u64>) -> Sort {
     if entry.is_present() {
         match entry.frame() {
             Some(frame) if Some(frame) == zero_frame => Sort::Zero,
@@ -454,7 +454,7 @@ fn sort_of(entry: Entry, zero_frame: Option<u64>) -> Sort {
 
 /// Number of pages in these pagemap entries, resident or in swap, that smaps surely counts, too.
 /// The zero page is not one of them; it is never marked as exclusive.
-fn certain(entries: &[Entry]) -> u64 {
+fn count_certain(entries: &[Entry]) -> u64 {
     let counts = |entry: &&Entry| {
         entry.is_swapped() || (entry.is_present() && (entry.is_exclusive() || entry.is_of_file()))
     };

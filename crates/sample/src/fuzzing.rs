@@ -27,8 +27,8 @@ impl Bytes for InMemory<'_> {
 /// If two segments share an address or a byte of the file.
 pub fn run(input: &[u8]) {
     let Ok(core) = Core::parse(&InMemory(input), PAGE) else { return };
-    assert_apart(core.stretches.iter().map(|it| (it.address, it.length)).collect());
-    assert_apart(core.stretches.iter().map(|it| (it.offset, it.length)).collect());
+    assert_apart(core.segments.iter().map(|it| (it.address, it.length)).collect());
+    assert_apart(core.segments.iter().map(|it| (it.offset, it.length)).collect());
     black_box(core);
 }
 
@@ -110,7 +110,7 @@ mod tests {
     fn the_seeds_are_cores_with_a_mapped_file() {
         for seed in seeds() {
             let core = Core::parse(&InMemory(&seed), PAGE).unwrap();
-            let kinds: Vec<PageKind> = core.stretches.iter().map(|it| it.kind).collect();
+            let kinds: Vec<PageKind> = core.segments.iter().map(|it| it.kind).collect();
             assert_eq!((kinds, core.garbled), (vec![PageKind::File, PageKind::Anonymous], 0));
             run(&seed);
         }

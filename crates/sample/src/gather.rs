@@ -75,12 +75,12 @@ pub(crate) fn gather(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> 
     for _ in 0..MAX_HELPERS {
         let helper = (!rest.is_empty()).then(|| Helper::start(rest, finder, pace)).flatten();
         let Some(helper) = helper else { break };
-        rest = helper.listen(rest, &mut gathered, pace);
+        rest = helper.receive_messages(rest, &mut gathered, pace);
     }
-    let why = |candidate: &Candidate| gathered_not(candidate, WhyUnread::NoTime);
+    let why = |candidate: &Candidate| unread_process(candidate, WhyUnread::NoTime);
     gathered.not_read.extend(rest.iter().map(why));
     if gathered.files.is_full {
-        gathered.problems.push(problem(
+        gathered.problems.push(make_problem(
             0,
             "fewer pieces of shared files",
             "some pages count twice",
@@ -89,11 +89,11 @@ pub(crate) fn gather(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> 
     gathered
 }
 
-fn gathered_not(candidate: &Candidate, why: WhyUnread) -> UnreadProcess {
+fn unread_process(candidate: &Candidate, why: WhyUnread) -> UnreadProcess {
     UnreadProcess { pid: candidate.pid, name: candidate.name.clone(), why }
 }
 
-fn problem(pid: u32, expected: &str, found: &str) -> Problem {
+fn make_problem(pid: u32, expected: &str, found: &str) -> Problem {
     let path = if pid == 0 { "/proc".to_owned() } else { format!("/proc/{pid}/maps") };
     Problem::new(&Source::file(path), expected, found.as_bytes())
 }
@@ -126,7 +126,7 @@ impl Helper {
 
     /// Receives messages until the helper is done or is abandoned; returns the candidates that are
     /// not searched yet.
-    fn listen<'a>(
+    fn receive_messages<'a>(
         &self,
         mut rest: &'a [Candidate],
         gathered: &mut GatheredRuns,
@@ -141,7 +141,7 @@ impl Helper {
                 }
                 Err(Some(Partial::Stuck)) => {
                     gathered.drop_unfinished();
-                    gathered.not_read.push(gathered_not(candidate, WhyUnread::Stuck));
+                    gathered.not_read.push(unread_process(candidate, WhyUnread::Stuck));
                     gathered.partial.get_or_insert(Partial::Stuck);
                     return after;
                 }
@@ -150,7 +150,7 @@ impl Helper {
                     gathered.partial = partial.or(gathered.partial);
                     gathered
                         .not_read
-                        .extend(rest.iter().map(|c| gathered_not(c, WhyUnread::NoTime)));
+                        .extend(rest.iter().map(|c| unread_process(c, WhyUnread::NoTime)));
                     return &[];
                 }
             }
@@ -164,11 +164,11 @@ impl Helper {
         let waits_since = Instant::now();
         loop {
             match self.messages.recv_timeout(GLANCE) {
-                Ok(message) => return pace.is_over().map_or(Ok(message), |over| Err(Some(over))),
+                Ok(message) => return pace.why_over().map_or(Ok(message), |over| Err(Some(over))),
                 Err(RecvTimeoutError::Disconnected) => return Err(None),
                 Err(RecvTimeoutError::Timeout) => (),
             }
-            if let Some(over) = pace.is_over() {
+            if let Some(over) = pace.why_over() {
                 return Err(Some(over));
             }
             let waited = waits_since.elapsed();
@@ -200,7 +200,7 @@ impl GatheredRuns {
                 return true;
             }
             Message::NotRead(name, why) => {
-                let mut unread = gathered_not(candidate, why);
+                let mut unread = unread_process(candidate, why);
                 unread.name = name.unwrap_or(unread.name);
                 self.not_read.push(unread);
                 return true;
@@ -215,7 +215,7 @@ impl GatheredRuns {
         let most = (MOST_SPANS.saturating_sub(used) / 2).max(LEAST_SPANS);
         self.spans.push(Spans::new(most));
         self.identities.push(stat.identity);
-        let mut part = blank(PartKind::Process, stat.name);
+        let mut part = empty_part(PartKind::Process, stat.name);
         part.pid = Some(candidate.pid);
         part.cgroup.clone_from(&candidate.cgroup);
         self.parts.push(part);
@@ -246,11 +246,11 @@ impl GatheredRuns {
         }
         if counted.garbled > 0 {
             let found = format!("{} other lines", counted.garbled);
-            self.problems.push(problem(pid, "lines with a range of addresses", &found));
+            self.problems.push(make_problem(pid, "lines with a range of addresses", &found));
         }
         if counted.not_searched > 0 {
             let found = format!("{} pages not searched", counted.not_searched);
-            self.problems.push(problem(pid, "a kernel with PAGEMAP_SCAN", &found));
+            self.problems.push(make_problem(pid, "a kernel with PAGEMAP_SCAN", &found));
         }
     }
 
@@ -265,7 +265,7 @@ impl GatheredRuns {
 }
 
 /// A source of pages, of which no page was found yet.
-pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
+pub(crate) fn empty_part(kind: PartKind, name: Name) -> Part {
     let none = Pages::new(0);
     Part {
         kind,
@@ -332,25 +332,25 @@ struct SearchableProcess {
 impl Searcher {
     /// Searches a process; returns whether the receiver still wants results.
     fn process(&mut self, pid: u32) -> bool {
-        match self.ready(pid) {
+        match self.open_searchable(pid) {
             Ok(ready) => self.search(ready),
             Err((name, why)) => self.tell.send(Message::NotRead(name, why)).is_ok(),
         }
     }
 
-    fn ready(&self, pid: u32) -> Result<SearchableProcess, (Option<Name>, WhyUnread)> {
+    fn open_searchable(&self, pid: u32) -> Result<SearchableProcess, (Option<Name>, WhyUnread)> {
         let before = Stat::read(pid).map_err(|_| (None, WhyUnread::Gone))?;
         let name = Some(before.name.clone());
-        self.may_read(&before).map_err(|why| (name.clone(), why))?;
-        let (pagemap, maps) = open_all(pid).map_err(|error| (name.clone(), why(&error)))?;
+        self.check_may_read(&before).map_err(|why| (name.clone(), why))?;
+        let (pagemap, maps) = open_all(pid).map_err(|error| (name.clone(), why_unread(&error)))?;
         // the open files belong to the address space that the process had when they were opened, so
         // its identity must be read afterwards
         let stat = Stat::read(pid).map_err(|_| (name, WhyUnread::Gone))?;
         Ok(SearchableProcess { stat, pagemap, maps })
     }
 
-    fn may_read(&self, stat: &Stat) -> Result<(), WhyUnread> {
-        if let Some(why) = stat.no_memory() {
+    fn check_may_read(&self, stat: &Stat) -> Result<(), WhyUnread> {
+        if let Some(why) = stat.why_no_memory() {
             return Err(why);
         }
         let ours = rustix::process::geteuid().as_raw();
@@ -383,11 +383,11 @@ impl Searcher {
 /// Opens the pagemap and the memory of a process. The memory is opened here, too, because the
 /// kernel may refuse only that file.
 fn open_all(pid: u32) -> std::io::Result<(Pagemap, std::fs::File)> {
-    open::memory(pid)?;
+    open::open_memory(pid)?;
     Ok((Pagemap::open(pid)?, maps(pid)?))
 }
 
-fn why(error: &std::io::Error) -> WhyUnread {
+fn why_unread(error: &std::io::Error) -> WhyUnread {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => WhyUnread::Denied,
         _ => WhyUnread::Gone,

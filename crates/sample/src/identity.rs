@@ -58,7 +58,7 @@ impl Stat {
         let fields: Vec<&[u8]> = text.get(end + 1..)?.split(u8::is_ascii_whitespace).collect();
         // proc(5) counts fields from 1; the third field is the first one after the name and a space
         let field = |number: usize| fields.get(number - 2).copied();
-        let value = |number| field(number).and_then(whole);
+        let value = |number| field(number).and_then(parse_number);
         Some(Self {
             name: Name::from_bytes(name),
             identity: Identity {
@@ -72,7 +72,7 @@ impl Stat {
     }
 
     /// Why the process has no memory to sample; `None` if it has memory.
-    pub(crate) fn no_memory(&self) -> Option<WhyUnread> {
+    pub(crate) fn why_no_memory(&self) -> Option<WhyUnread> {
         match (self.is_kernel_thread, self.has_ended) {
             (true, _) => Some(WhyUnread::KernelThread),
             (_, true) => Some(WhyUnread::Zombie),
@@ -81,22 +81,22 @@ impl Stat {
     }
 }
 
-fn whole(word: &[u8]) -> Option<u64> {
+fn parse_number(word: &[u8]) -> Option<u64> {
     let plain = !word.is_empty() && word.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()
 }
 
 /// Whether every user id of a process is `ours`; `None` if it cannot be read.
 pub(crate) fn is_ours(pid: u32, ours: u32) -> Option<bool> {
-    all_ids_are(&text_of_process(pid, "status").ok()?, ours)
+    has_only_ids(&text_of_process(pid, "status").ok()?, ours)
 }
 
-fn all_ids_are(status: &[u8], ours: u32) -> Option<bool> {
+fn has_only_ids(status: &[u8], ours: u32) -> Option<bool> {
     let mut lines = status.split(|&byte| byte == b'\n');
     let ids = lines.find_map(|line| line.strip_prefix(b"Uid:"))?;
     let mut ids = ids.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).peekable();
     ids.peek()?;
-    Some(ids.all(|id| whole(id) == Some(ours.into())))
+    Some(ids.all(|id| parse_number(id) == Some(ours.into())))
 }
 
 #[cfg(test)]
@@ -117,15 +117,18 @@ mod tests {
             stat.identity.memory,
             [94_000_000_000_000, 140_720_000_000_000, 140_720_000_001_000]
         );
-        assert_eq!(stat.no_memory(), None);
+        assert_eq!(stat.why_no_memory(), None);
     }
 
     #[test]
     fn threads_of_the_kernel_and_the_dead_have_no_memory() {
         let thread = Stat::parse(2, KERNEL_THREAD).unwrap();
-        assert_eq!(thread.no_memory(), Some(WhyUnread::KernelThread));
+        assert_eq!(thread.why_no_memory(), Some(WhyUnread::KernelThread));
         let dead = String::from_utf8_lossy(SHELL).replace("(x) S ", "(x) Z ");
-        assert_eq!(Stat::parse(1, dead.as_bytes()).unwrap().no_memory(), Some(WhyUnread::Zombie));
+        assert_eq!(
+            Stat::parse(1, dead.as_bytes()).unwrap().why_no_memory(),
+            Some(WhyUnread::Zombie)
+        );
     }
 
     #[test]
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn a_process_is_ours_only_with_all_its_ids() {
         let status = |ids: &str| format!("Name:\tx\nUid:\t{ids}\nGid:\t0\t0\t0\t0\n");
-        let ours = |ids: &str| all_ids_are(status(ids).as_bytes(), 0);
+        let ours = |ids: &str| has_only_ids(status(ids).as_bytes(), 0);
         assert_eq!(ours("0\t0\t0\t0"), Some(true));
         assert_eq!(ours("1000\t0\t0\t0"), Some(false));
         assert_eq!(ours("0\t0\t0\t99999999999999999999"), Some(false));
@@ -151,7 +154,7 @@ mod tests {
         fn garbage_is_no_process(text: Vec<u8>, cut in 0usize..400) {
             let _ = Stat::parse(1, &text);
             let _ = Stat::parse(1, SHELL.get(..cut).unwrap_or(SHELL));
-            let _ = all_ids_are(&text, 0);
+            let _ = has_only_ids(&text, 0);
         }
     }
 }

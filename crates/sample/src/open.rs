@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 
 /// Opens `/proc/PID/mem`, the memory of a process.
-pub(crate) fn memory(pid: u32) -> io::Result<File> {
+pub(crate) fn open_memory(pid: u32) -> io::Result<File> {
     open_with(Path::new(&format!("/proc/{pid}/mem")), OFlags::empty())
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn open_named(path: &Path) -> io::Result<File> {
 
 /// Opens a device with O_DIRECT. Without it, the pages would be copied into the page cache, which
 /// takes memory and, if the device is in use as swap, may hold old contents.
-pub(crate) fn direct(path: &Path) -> io::Result<File> {
+pub(crate) fn open_direct(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::DIRECT | OFlags::NOCTTY)
 }
 

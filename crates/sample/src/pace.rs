@@ -27,7 +27,7 @@ impl Pace {
     }
 
     /// Why sampling must end now; `None` if it can continue.
-    pub(crate) fn is_over(&self) -> Option<Partial> {
+    pub(crate) fn why_over(&self) -> Option<Partial> {
         let late = self.time_left().is_some_and(|left| left.is_zero());
         match (self.options.is_stopped(), late) {
             (true, _) => Some(Partial::Stopped),
@@ -42,22 +42,22 @@ impl Pace {
     }
 
     /// Sleeps until the CPU use is back below its limit, or sampling must end.
-    pub(crate) fn rest(&self) {
-        while let Some(nap) = self.nap().filter(|_| self.is_over().is_none()) {
+    pub(crate) fn wait_for_cpu_limit(&self) {
+        while let Some(nap) = self.time_to_sleep().filter(|_| self.why_over().is_none()) {
             std::thread::sleep(nap.min(NAP));
         }
     }
 
-    fn nap(&self) -> Option<Duration> {
+    fn time_to_sleep(&self) -> Option<Duration> {
         let percent = self.options.max_cpu?.get();
-        let due = due_after(cpu_used().saturating_sub(self.cpu_before), percent)?;
+        let due = time_when_within_limit(cpu_used().saturating_sub(self.cpu_before), percent)?;
         due.checked_sub(self.begun.elapsed()).filter(|nap| !nap.is_zero())
     }
 }
 
 /// The elapsed time after which a process that used this CPU time is back at the given percentage
 /// of a CPU.
-fn due_after(used: Duration, percent: f64) -> Option<Duration> {
+fn time_when_within_limit(used: Duration, percent: f64) -> Option<Duration> {
     let usable = percent.is_finite() && percent > 0.0;
     let seconds = usable.then(|| used.as_secs_f64() * 100.0 / percent)?;
     Duration::try_from_secs_f64(seconds).ok()
@@ -78,9 +78,12 @@ mod tests {
 
     #[test]
     fn a_quarter_of_a_processor_takes_four_times_as_long() {
-        assert_eq!(due_after(Duration::from_secs(2), 25.0), Some(Duration::from_secs(8)));
-        assert_eq!(due_after(Duration::from_secs(2), 0.0), None);
-        assert_eq!(due_after(Duration::from_secs(2), f64::NAN), None);
+        assert_eq!(
+            time_when_within_limit(Duration::from_secs(2), 25.0),
+            Some(Duration::from_secs(8))
+        );
+        assert_eq!(time_when_within_limit(Duration::from_secs(2), 0.0), None);
+        assert_eq!(time_when_within_limit(Duration::from_secs(2), f64::NAN), None);
     }
 
     #[test]
@@ -88,9 +91,9 @@ mod tests {
         let stop = Arc::new(AtomicBool::new(false));
         let options = |budget| Options { budget, stop: Some(stop.clone()), ..Options::default() };
         let endless = Pace::start(options(None));
-        assert_eq!(endless.is_over(), None);
-        assert_eq!(Pace::start(options(Some(Duration::ZERO))).is_over(), Some(Partial::Budget));
+        assert_eq!(endless.why_over(), None);
+        assert_eq!(Pace::start(options(Some(Duration::ZERO))).why_over(), Some(Partial::Budget));
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(endless.is_over(), Some(Partial::Stopped));
+        assert_eq!(endless.why_over(), Some(Partial::Stopped));
     }
 }

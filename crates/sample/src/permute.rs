@@ -31,14 +31,14 @@ impl Permutation {
         if place >= self.length {
             return None;
         }
-        let mut number = self.once(place);
+        let mut number = self.permute_once(place);
         while number >= self.length {
-            number = self.once(number);
+            number = self.permute_once(number);
         }
         Some(number)
     }
 
-    fn once(self, number: u64) -> u64 {
+    fn permute_once(self, number: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
         let (mut left, mut right) = (number >> self.half_bits, number & mask);
         for round in 0..ROUNDS {

@@ -89,13 +89,13 @@ impl<'a> Plan<'a> {
     pub(crate) fn next(&mut self) -> Option<Batch> {
         match &mut self.way {
             Way::Sweep(place) => {
-                let over = place.next_part(self.spans).and_then(|()| self.pace.is_over());
+                let over = place.next_part(self.spans).and_then(|()| self.pace.why_over());
                 self.partial = self.partial.or(over);
                 self.partial.is_none().then(|| place.batch(self.spans)).flatten()
             }
             Way::Draw(draw) => {
                 if draw.round.is_empty() && draw.next < draw.until {
-                    self.partial = self.partial.or(self.pace.is_over());
+                    self.partial = self.partial.or(self.pace.why_over());
                     self.partial.is_none().then(|| draw.begin_round())?;
                 }
                 draw.batch(self.spans)
@@ -217,7 +217,7 @@ mod tests {
 
     /// The pages of all batches, with their part. For a coarse span, the place is used instead of
     /// the page.
-    fn handed_out(plan: &mut Plan<'_>) -> Vec<(usize, u64)> {
+    fn all_batches(plan: &mut Plan<'_>) -> Vec<(usize, u64)> {
         let mut all = Vec::new();
         while let Some(batch) = plan.next() {
             match batch {
@@ -253,13 +253,13 @@ mod tests {
             for more in draws.into_iter().chain([u64::MAX]) {
                 let until = total.min(at + more.min(total));
                 let mut plan = Plan::draw(&spans, &pace, order, at..until);
-                let now = handed_out(&mut plan);
+                let now = all_batches(&mut plan);
                 prop_assert_eq!(now.len() as u64, until - at);
                 at = plan.next_place().unwrap();
                 drawn.extend(now);
             }
             drawn.sort_unstable();
-            let swept = handed_out(&mut Plan::sweep(&spans, &pace));
+            let swept = all_batches(&mut Plan::sweep(&spans, &pace));
             prop_assert_eq!(swept.len() as u64, total);
             let mut in_order = swept.clone();
             in_order.sort_unstable();

@@ -110,11 +110,11 @@ impl Opened {
         let pid = found.pid;
         // the files are opened before the identity is checked: if the process calls exec after
         // that, they refer to the old address space and read as empty
-        let files = Pagemap::open(pid).and_then(|map| Ok((map, open::memory(pid)?)));
+        let files = Pagemap::open(pid).and_then(|map| Ok((map, open::open_memory(pid)?)));
         let now = Stat::read(pid).map_err(|_| ProcessEnd::Exited)?;
         if now.identity != *found {
             let same = now.identity.is_same_process(found);
-            return Err(if same && now.no_memory().is_none() {
+            return Err(if same && now.why_no_memory().is_none() {
                 ProcessEnd::Replaced
             } else {
                 ProcessEnd::Exited
@@ -175,7 +175,9 @@ impl Opened {
         }
         let Scratch { entries, ways, .. } = scratch;
         ways.clear();
-        ways.extend(requests.iter().zip(entries).map(|(wanted, entry)| way(wanted, *entry, judge)));
+        ways.extend(
+            requests.iter().zip(entries).map(|(wanted, entry)| choose_way(wanted, *entry, judge)),
+        );
         Ok(())
     }
 
@@ -195,7 +197,7 @@ impl Opened {
             }
             let copied = calls::process_vm_readv(self.pid, buffer, pieces).unwrap_or_default();
             faults += copied.faults;
-            if let Some(stopped) = self.settle(pieces, ways, copied.bytes / self.page_size) {
+            if let Some(stopped) = self.mark_read(pieces, ways, copied.bytes / self.page_size) {
                 from = stopped;
             }
         }
@@ -216,7 +218,7 @@ impl Opened {
             if *way == Way::Pinning {
                 let piece = self.piece(from, page.page);
                 let full = pieces.len() == calls::MOST_PIECES;
-                match pieces.last_mut().filter(|last| follows(last, &piece)) {
+                match pieces.last_mut().filter(|last| is_adjacent(last, &piece)) {
                     Some(last) => last.length += piece.length,
                     None if full => break,
                     None => pieces.push(piece),
@@ -235,7 +237,7 @@ impl Opened {
     /// Marks the first `read` pages of these pieces as read. The page after them is marked to be
     /// read through /proc/PID/mem, which can also read pages that the program itself has no
     /// permission to read. Returns the index after that page.
-    fn settle(&self, pieces: &[Piece], ways: &mut [Way], mut read: usize) -> Option<usize> {
+    fn mark_read(&self, pieces: &[Piece], ways: &mut [Way], mut read: usize) -> Option<usize> {
         for piece in pieces {
             let first = piece.at / self.page_size;
             let pages = piece.length / self.page_size;
@@ -254,7 +256,7 @@ impl Opened {
     fn read_sharing(&self, requests: &[PageRequest], buffer: &mut [u8], scratch: &mut Scratch) {
         let mut from = 0;
         while from < requests.len() {
-            let length = sharing_run(requests, &scratch.ways, from);
+            let length = count_sharing_run(requests, &scratch.ways, from);
             if length == 0 {
                 from += 1;
                 continue;
@@ -286,14 +288,14 @@ pub(crate) struct MemoryGone;
 /// Whether a process whose memory is gone has exited or called exec.
 pub(crate) fn how_ended(found: &Identity) -> ProcessEnd {
     match Stat::read(found.pid) {
-        Ok(now) if now.identity.is_same_process(found) && now.no_memory().is_none() => {
+        Ok(now) if now.identity.is_same_process(found) && now.why_no_memory().is_none() => {
             ProcessEnd::Replaced
         }
         _ => ProcessEnd::Exited,
     }
 }
 
-fn way(request: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
+fn choose_way(request: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
     let exclusive = entry.is_exclusive();
     let frame = entry.frame();
     if entry.is_swapped() {
@@ -314,13 +316,13 @@ fn way(request: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
     }
 }
 
-fn follows(last: &Piece, next: &Piece) -> bool {
+fn is_adjacent(last: &Piece, next: &Piece) -> bool {
     let length = last.length as u64;
     last.address.checked_add(length) == Some(next.address) && last.at + last.length == next.at
 }
 
 /// Number of consecutive pages from index `from` on that are read through /proc/PID/mem.
-fn sharing_run(requests: &[PageRequest], ways: &[Way], from: usize) -> usize {
+fn count_sharing_run(requests: &[PageRequest], ways: &[Way], from: usize) -> usize {
     let pages = requests.get(from..).unwrap_or_default();
     let ways = ways.get(from..).unwrap_or_default();
     let first = pages.first().map_or(0, |wanted| wanted.page);

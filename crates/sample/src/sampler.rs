@@ -11,7 +11,7 @@ use pagewise_procmem::pagemap::{tells_frames, zero_frame};
 
 use crate::candidate::Candidate;
 use crate::find::{Finder, Method};
-use crate::gather::{GatheredRuns, blank, gather};
+use crate::gather::{GatheredRuns, empty_part, gather};
 use crate::lock::lock;
 use crate::pace::Pace;
 use crate::permute::Permutation;
@@ -72,14 +72,14 @@ pub fn open(host: &HostRoot, target: &Target, options: Options) -> Result<Sample
     let pace = Pace::start(options);
     let sampler = match target {
         Target::File(path) | Target::Device(path) | Target::Core(path) => {
-            of_stored(target, path, pace)?
+            open_stored(target, path, pace)?
         }
-        _ => of_processes(target, &who::candidates(host, target)?, pace)?,
+        _ => open_processes(target, &who::find_candidates(host, target)?, pace)?,
     };
-    sampler.with_contents_of(host)
+    sampler.check_memory(host)
 }
 
-fn of_processes(
+fn open_processes(
     target: &Target,
     candidates: &[Candidate],
     pace: Pace,
@@ -114,7 +114,7 @@ fn of_processes(
     Ok(Sampler { zero, kernel, ..sampler })
 }
 
-fn of_stored(target: &Target, path: &Path, pace: Pace) -> Result<Sampler, OpenError> {
+fn open_stored(target: &Target, path: &Path, pace: Pace) -> Result<Sampler, OpenError> {
     let page_size = rustix::param::page_size() as u64;
     let (stored, kind, mut flaws) = match target {
         Target::Device(_) => (Stored::device(path, page_size)?, PartKind::Device, Flaws::default()),
@@ -126,17 +126,17 @@ fn of_stored(target: &Target, path: &Path, pace: Pace) -> Result<Sampler, OpenEr
     };
     let mut spans = Spans::new(1 << 17);
     flaws.truncated = stored.find(pace.options().file_backed, |run| spans.push(run));
-    let mut part = blank(kind, display_name(path));
+    let mut part = empty_part(kind, display_name(path));
     part.pages = Pages::new(spans.total());
     part.skipped.truncated = Pages::new(flaws.truncated);
     let mut sample = empty(&pace, page_size);
     sample.parts = vec![part];
     sample.partial = (flaws.truncated > 0).then_some(Partial::Truncated);
-    sample.problems.extend(problem_of(path, flaws));
+    sample.problems.extend(problem_of_flaws(path, flaws));
     Ok(Sampler::new(sample, Sources::Stored(stored), vec![spans], pace, None))
 }
 
-fn problem_of(path: &Path, flaws: Flaws) -> Option<Problem> {
+fn problem_of_flaws(path: &Path, flaws: Flaws) -> Option<Problem> {
     let found = format!("{} that are not", flaws.garbled);
     let at = Source::file(display_name(path).as_str());
     (flaws.garbled > 0).then(|| {
@@ -173,12 +173,12 @@ impl Sampler {
     }
 
     /// Returns an error if all pages are requested and the host has too little memory for that.
-    fn with_contents_of(self, host: &HostRoot) -> Result<Self, OpenError> {
+    fn check_memory(self, host: &HostRoot) -> Result<Self, OpenError> {
         if self.sample.choice != Choice::Exact || self.pace.options().bounded {
             return Ok(self);
         }
         let (pages, needs) = (self.pages(), exact_needs(self.pages()));
-        let available = available(&snapshot(host, &Scope::glance()));
+        let available = available_memory(&snapshot(host, &Scope::glance()));
         if needs.get() > available.get() / 4 {
             return Err(OpenError::TooLarge { pages, needs, available });
         }
@@ -224,7 +224,7 @@ impl Sampler {
         if workers.is_empty() || more == 0 {
             return Drawn { shown: Pages::new(0), left: Pages::new(total - self.drawn), partial };
         }
-        let (ledger, partial, drawn) = self.visit_more(more, workers);
+        let (ledger, partial, drawn) = self.run_plan(more, workers);
         self.drawn = drawn;
         self.sample.parts = ledger.parts;
         self.sample.disturbed = ledger.disturbed;
@@ -234,7 +234,7 @@ impl Sampler {
 
     /// Runs the workers; returns their counts, why they ended early, and the total number of pages
     /// drawn so far.
-    fn visit_more<V: Visit>(
+    fn run_plan<V: Visit>(
         &mut self,
         more: u64,
         workers: &mut [V],
@@ -308,7 +308,7 @@ fn run_all<V: Visit>(bench: &Bench<'_>, workers: &mut [V]) {
 }
 
 /// Available memory of the host in bytes; 0 if it cannot be read.
-fn available(snapshot: &Snapshot) -> Bytes {
+fn available_memory(snapshot: &Snapshot) -> Bytes {
     let memory = &snapshot.memory;
     let known = |reading: &Reading<Bytes>| reading.get();
     known(&memory.available).or_else(|| known(&memory.free)).unwrap_or_default()

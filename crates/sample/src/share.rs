@@ -102,11 +102,11 @@ impl<'a> Sharers<'a> {
             (Sharing::Weighed, Some(frame)) => {
                 1.0 / self.places_of_frame(part, page, frame, neighbours).max(1.0)
             }
-            (Sharing::Proportional, _) => self.proportion(part, page).unwrap_or_else(|| {
+            (Sharing::Proportional, _) => self.average_share(part, page).unwrap_or_else(|| {
                 let shared = |entry: Entry| {
                     entry.is_present() && !entry.is_of_file() && !entry.is_exclusive()
                 };
-                1.0 / (1.0 + self.others(part, page, u64::MAX, neighbours, shared).0)
+                1.0 / (1.0 + self.count_others(part, page, u64::MAX, neighbours, shared).0)
             }),
             _ => 1.0,
         }
@@ -123,7 +123,7 @@ impl<'a> Sharers<'a> {
         let mappings = self.kernel.mappings(frame);
         let most = mappings.unwrap_or(u64::MAX);
         let same = |entry: Entry| entry.frame() == Some(frame);
-        let (others, all_found) = self.others(part, page, most - 1, neighbours, same);
+        let (others, all_found) = self.count_others(part, page, most - 1, neighbours, same);
         match mappings.filter(|_| !all_found && self.kernel.is_merged(frame)) {
             Some(mappings) => mappings as f64,
             None => (1.0 + others).min(most as f64),
@@ -132,7 +132,7 @@ impl<'a> Sharers<'a> {
 
     /// Number of other processes that have such a page at this address, and whether counting ended
     /// at [`MOST_ASKED`].
-    fn others(
+    fn count_others(
         &self,
         part: usize,
         page: u64,
@@ -164,12 +164,12 @@ impl<'a> Sharers<'a> {
 
     /// Average weight of the shared pages in the mapping of a page; `None` if there is no time to
     /// read `smaps`.
-    fn proportion(&self, part: usize, page: u64) -> Option<f64> {
+    fn average_share(&self, part: usize, page: u64) -> Option<f64> {
         let identity = self.identities.get(part)?;
         let mut known = lock(self.proportions);
         if !known.of_parts.contains_key(&part) {
             let pages = self.spans.get(part).map_or(0, Spans::total);
-            if self.budget.is_some_and(|budget| known.spent + cost(pages) > budget / 4) {
+            if self.budget.is_some_and(|budget| known.spent + reading_time(pages) > budget / 4) {
                 return None;
             }
             let began = Instant::now();
@@ -181,7 +181,7 @@ impl<'a> Sharers<'a> {
 }
 
 /// Estimated time for reading `smaps` of so many pages, as measured with pages of 4 KiB.
-fn cost(pages: u64) -> Duration {
+fn reading_time(pages: u64) -> Duration {
     const NANOS_PER_PAGE: u64 = 46;
     Duration::from_nanos(pages.saturating_mul(NANOS_PER_PAGE))
 }

@@ -57,7 +57,7 @@ impl Stored {
         // the device is first opened without O_DIRECT: with it, opening something that is not a
         // device may fail with a misleading error
         Self::flat(path, PartKind::Device, open::open_named(path), page_size)?;
-        Self::flat(path, PartKind::Device, open::direct(path), page_size)
+        Self::flat(path, PartKind::Device, open::open_direct(path), page_size)
     }
 
     fn flat(
@@ -66,9 +66,10 @@ impl Stored {
         file: io::Result<File>,
         page_size: u64,
     ) -> Result<Self, OpenError> {
-        let file = file.map_err(|source| refuse(path, source))?;
-        of_kind(path, kind, &file)?;
-        let size = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|e| refuse(path, e.into()))?;
+        let file = file.map_err(|source| file_error(path, source))?;
+        check_kind(path, kind, &file)?;
+        let size =
+            rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|e| file_error(path, e.into()))?;
         Ok(Self { file, size, page_size, layout: Layout::Flat })
     }
 
@@ -76,39 +77,39 @@ impl Stored {
         let mut stored = Self::flat(path, PartKind::Core, open::open_named(path), page_size)?;
         let core = Core::parse(&stored.file, page_size)
             .map_err(|why| OpenError::Core { path: display_name(path), why })?;
-        stored.layout = Layout::Core(core.stretches);
+        stored.layout = Layout::Core(core.segments);
         Ok((stored, Flaws { garbled: core.garbled, truncated: 0 }))
     }
 
     /// Calls `take` for each run of pages of the file, in order; returns the number of pages after
     /// the end of the file.
     pub(crate) fn find(&self, file_backed: bool, mut take: impl FnMut(Run)) -> u64 {
-        let Layout::Core(stretches) = &self.layout else {
+        let Layout::Core(segments) = &self.layout else {
             let length = self.size.div_ceil(self.page_size);
             take(Run { first: 0, length, kind: PageKind::Stored, huge: None, apart: true });
             return 0;
         };
-        let requested = stretches.iter().filter(|it| file_backed || it.kind != PageKind::File);
-        requested.map(|stretch| self.find_in(stretch, &mut take)).sum()
+        let requested = segments.iter().filter(|it| file_backed || it.kind != PageKind::File);
+        requested.map(|segment| self.find_in(segment, &mut take)).sum()
     }
 
-    fn find_in(&self, stretch: &Segment, take: &mut impl FnMut(Run)) -> u64 {
-        let first = stretch.address / self.page_size;
-        let there = self.size.saturating_sub(stretch.offset).min(stretch.length);
+    fn find_in(&self, segment: &Segment, take: &mut impl FnMut(Run)) -> u64 {
+        let first = segment.address / self.page_size;
+        let there = self.size.saturating_sub(segment.offset).min(segment.length);
         let mut apart = true;
-        for (from, end) in self.data(stretch.offset, there) {
-            let from = (from - stretch.offset) / self.page_size;
-            let length = (end - stretch.offset).div_ceil(self.page_size).saturating_sub(from);
-            take(Run { first: first + from, length, kind: stretch.kind, huge: None, apart });
+        for (from, end) in self.data_ranges(segment.offset, there) {
+            let from = (from - segment.offset) / self.page_size;
+            let length = (end - segment.offset).div_ceil(self.page_size).saturating_sub(from);
+            take(Run { first: first + from, length, kind: segment.kind, huge: None, apart });
             apart = false;
         }
         let pages = |bytes: u64| bytes.div_ceil(self.page_size);
-        pages(stretch.length) - pages(there)
+        pages(segment.length) - pages(there)
     }
 
     /// The parts of the `length` bytes at `offset` that are not holes. No page is in two of these
     /// parts.
-    fn data(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
+    fn data_ranges(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
         let end = offset.saturating_add(length);
         let mut at = offset;
         std::iter::from_fn(move || {
@@ -133,8 +134,8 @@ impl Stored {
     /// Numbers of the pages to show in a coarse span.
     pub(crate) fn pages_of(&self, span: &Span) -> Vec<u64> {
         let mut pages = Vec::new();
-        let Some((offset, _)) = self.place(span.first) else { return pages };
-        for (from, end) in self.data(offset, u64::from(span.length) * self.page_size) {
+        let Some((offset, _)) = self.place_of_page(span.first) else { return pages };
+        for (from, end) in self.data_ranges(offset, u64::from(span.length) * self.page_size) {
             let first = span.first + (from - offset) / self.page_size;
             let last = span.first + (end - offset).div_ceil(self.page_size);
             pages.extend(first..last.min(span.end()));
@@ -144,16 +145,16 @@ impl Stored {
 
     /// Offset of the page in the file, and the maximum number of its bytes; `None` if the file does
     /// not have the page.
-    fn place(&self, page: u64) -> Option<(u64, u64)> {
-        let Layout::Core(stretches) = &self.layout else {
+    fn place_of_page(&self, page: u64) -> Option<(u64, u64)> {
+        let Layout::Core(segments) = &self.layout else {
             return Some((page.checked_mul(self.page_size)?, self.page_size));
         };
         let address = page.checked_mul(self.page_size)?;
-        let after = stretches.partition_point(|stretch| stretch.address <= address);
-        let stretch = stretches.get(after.checked_sub(1)?)?;
-        let inside = address - stretch.address;
-        let left = stretch.length.checked_sub(inside).filter(|left| *left > 0)?;
-        Some((stretch.offset + inside, left.min(self.page_size)))
+        let after = segments.partition_point(|segment| segment.address <= address);
+        let segment = segments.get(after.checked_sub(1)?)?;
+        let inside = address - segment.address;
+        let left = segment.length.checked_sub(inside).filter(|left| *left > 0)?;
+        Some((segment.offset + inside, left.min(self.page_size)))
     }
 
     /// Reads the requested pages, which must be in order, each to its place in `buffer`.
@@ -166,13 +167,13 @@ impl Stored {
         fates.clear();
         let size = usize::try_from(self.page_size).unwrap_or(usize::MAX);
         while let Some(rest) = requests.get(fates.len()..).filter(|rest| !rest.is_empty()) {
-            let (offset, pages) = self.together(rest);
+            let (offset, pages) = self.count_consecutive(rest);
             let begin = fates.len() * size;
             let to = buffer.get_mut(begin..begin + pages * size).unwrap_or_default();
-            match offset.map(|(offset, bytes)| self.fill(offset, bytes, to)) {
+            match offset.map(|(offset, bytes)| self.read_and_pad(offset, bytes, to)) {
                 Some(Ok(bytes)) => {
                     let there = bytes.div_ceil(size);
-                    fates.extend((0..pages).map(|page| fate(page < there)));
+                    fates.extend((0..pages).map(|page| outcome_of_read(page < there)));
                 }
                 // the pages are read one by one, so that a bad sector affects only its own page
                 Some(Err(_)) if pages > 1 => {
@@ -187,21 +188,26 @@ impl Stored {
         let size = usize::try_from(self.page_size).unwrap_or(usize::MAX);
         let begin = fates.len() * size;
         let to = buffer.get_mut(begin..begin + size).unwrap_or_default();
-        let read = self.place(request.page).map(|(offset, bytes)| self.fill(offset, bytes, to));
+        let read = self
+            .place_of_page(request.page)
+            .map(|(offset, bytes)| self.read_and_pad(offset, bytes, to));
         fates.push(match read {
-            Some(Ok(bytes)) => fate(bytes > 0),
+            Some(Ok(bytes)) => outcome_of_read(bytes > 0),
             _ => ReadOutcome::Refused,
         });
     }
 
     /// Number of pages at the start of `requests` that are consecutive in the file, too, with their
     /// offset and length in the file.
-    fn together(&self, requests: &[PageRequest]) -> (Option<(u64, u64)>, usize) {
-        let Some(first) = requests.first().and_then(|wanted| self.place(wanted.page)) else {
+    fn count_consecutive(&self, requests: &[PageRequest]) -> (Option<(u64, u64)>, usize) {
+        let Some(first) = requests.first().and_then(|wanted| self.place_of_page(wanted.page))
+        else {
             return (None, 1);
         };
         let (mut end, mut pages) = (first.0, 0);
-        for (place, index) in requests.iter().map(|wanted| self.place(wanted.page)).zip(0u64..) {
+        for (place, index) in
+            requests.iter().map(|wanted| self.place_of_page(wanted.page)).zip(0u64..)
+        {
             match place {
                 Some((offset, bytes)) if offset == first.0 + index * self.page_size => {
                     end = offset + bytes;
@@ -217,7 +223,7 @@ impl Stored {
     }
 
     /// Reads `bytes` into `to` and pads with zeros; returns the number of bytes read.
-    fn fill(&self, offset: u64, bytes: u64, to: &mut [u8]) -> io::Result<usize> {
+    fn read_and_pad(&self, offset: u64, bytes: u64, to: &mut [u8]) -> io::Result<usize> {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX).min(to.len());
         // O_DIRECT needs whole blocks; that holds, because a device always has whole pages
         let asked = to.get_mut(..length).unwrap_or_default();
@@ -227,7 +233,7 @@ impl Stored {
     }
 }
 
-fn fate(there: bool) -> ReadOutcome {
+fn outcome_of_read(there: bool) -> ReadOutcome {
     if there { ReadOutcome::Read { exclusive: false, frame: None } } else { ReadOutcome::Truncated }
 }
 
@@ -236,12 +242,12 @@ pub(crate) fn display_name(path: &Path) -> Name {
     Name::from_bytes(path.as_os_str().as_encoded_bytes())
 }
 
-fn refuse(path: &Path, source: io::Error) -> OpenError {
+fn file_error(path: &Path, source: io::Error) -> OpenError {
     OpenError::File { path: display_name(path), source }
 }
 
-fn of_kind(path: &Path, kind: PartKind, file: &File) -> Result<(), OpenError> {
-    let stat = rustix::fs::fstat(file).map_err(|error| refuse(path, error.into()))?;
+fn check_kind(path: &Path, kind: PartKind, file: &File) -> Result<(), OpenError> {
+    let stat = rustix::fs::fstat(file).map_err(|error| file_error(path, error.into()))?;
     let found = FileType::from_raw_mode(stat.st_mode);
     let (wanted, expected) = match kind {
         PartKind::Device => (FileType::BlockDevice, "a block device"),

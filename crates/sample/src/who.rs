@@ -8,12 +8,15 @@ use std::time::Duration;
 use crate::candidate::Candidate;
 use crate::{OpenError, Target};
 
-pub(crate) fn candidates(host: &HostRoot, target: &Target) -> Result<Vec<Candidate>, OpenError> {
+pub(crate) fn find_candidates(
+    host: &HostRoot,
+    target: &Target,
+) -> Result<Vec<Candidate>, OpenError> {
     let by_id = |pid: &u32| Candidate { pid: *pid, name: Name::default(), cgroup: None };
     match target {
         Target::Process(pid) => Ok(vec![by_id(pid)]),
-        Target::Processes(pids) => Ok(once(pids).iter().map(by_id).collect()),
-        Target::Cgroup(path) => in_cgroup(&read_candidates(host, true), path),
+        Target::Processes(pids) => Ok(sort_and_dedup(pids).iter().map(by_id).collect()),
+        Target::Cgroup(path) => find_in_cgroup(&read_candidates(host, true), path),
         Target::Host => {
             Ok(read_candidates(host, false).processes.list.iter().map(candidate_of).collect())
         }
@@ -22,7 +25,7 @@ pub(crate) fn candidates(host: &HostRoot, target: &Target) -> Result<Vec<Candida
 }
 
 /// Sorts the ids and removes duplicates, because a process must not count twice.
-fn once(pids: &[u32]) -> Vec<u32> {
+fn sort_and_dedup(pids: &[u32]) -> Vec<u32> {
     let mut pids = pids.to_vec();
     pids.sort_unstable();
     pids.dedup();
@@ -42,7 +45,7 @@ fn candidate_of(process: &Process) -> Candidate {
 }
 
 /// Finds the processes of a cgroup and of its descendants.
-fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenError> {
+fn find_in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenError> {
     let group = resolve(snapshot, path).ok_or_else(|| OpenError::NoCgroup(Name::from(path)))?;
     let inside = |process: &&Process| {
         process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), &group))
@@ -97,7 +100,7 @@ mod tests {
     }
 
     fn pids(path: &str) -> Vec<u32> {
-        in_cgroup(&host(), path).unwrap().iter().map(|candidate| candidate.pid).collect()
+        find_in_cgroup(&host(), path).unwrap().iter().map(|candidate| candidate.pid).collect()
     }
 
     #[test]
@@ -117,12 +120,12 @@ mod tests {
 
     #[test]
     fn a_group_that_does_not_exist_is_named() {
-        let error = in_cgroup(&host(), "/c").unwrap_err();
+        let error = find_in_cgroup(&host(), "/c").unwrap_err();
         assert_eq!(error.to_string(), "no memory cgroup /c on this host");
     }
 
     #[test]
     fn nobody_is_counted_twice() {
-        assert_eq!(once(&[7, 3, 7]), [3, 7]);
+        assert_eq!(sort_and_dedup(&[7, 3, 7]), [3, 7]);
     }
 }

@@ -66,7 +66,7 @@ impl Judge for FrameJudge<'_> {
     }
 
     fn is_duplicate(&self, frame: u64) -> bool {
-        self.seen.is_some_and(|seen| !lock(seen).is_new(frame))
+        self.seen.is_some_and(|seen| !lock(seen).insert(frame))
     }
 }
 
@@ -94,18 +94,18 @@ pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
     loop {
         let batch = lock(&bench.plan).next();
         let Some(batch) = batch else { break };
-        worker.batch(batch);
-        bench.pace.rest();
+        worker.show_batch(batch);
+        bench.pace.wait_for_cpu_limit();
     }
 }
 
 impl<V: Visit> Worker<'_, '_, V> {
-    fn batch(&mut self, batch: Batch) {
+    fn show_batch(&mut self, batch: Batch) {
         match batch {
-            Batch::Pages(part, wanted) => self.pages(part, &wanted),
+            Batch::Pages(part, wanted) => self.show_pages(part, &wanted),
             Batch::Coarse(part, span, places) => {
                 let requested = self.resolve(part, &span, places);
-                requested.chunks(BATCH).for_each(|wanted| self.pages(part, wanted));
+                requested.chunks(BATCH).for_each(|wanted| self.show_pages(part, wanted));
             }
         }
     }
@@ -167,7 +167,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         self.open.as_ref().map(|(_, opened)| opened).ok_or(ProcessEnd::Exited)
     }
 
-    fn pages(&mut self, part: usize, requests: &[PageRequest]) {
+    fn show_pages(&mut self, part: usize, requests: &[PageRequest]) {
         let read = match self.bench.sources {
             Sources::Stored(stored) => {
                 let from = align_start(self.buffer.get(), self.bench.page_size);
@@ -183,8 +183,8 @@ impl<V: Visit> Worker<'_, '_, V> {
         };
         match read {
             Ok(caused) => {
-                self.show(part, requests);
-                self.note(part, requests, caused);
+                self.show_read_pages(part, requests);
+                self.note_effects(part, requests, caused);
             }
             Err(ended) => self.note_gone(part, requests, ended.unwrap_or(ProcessEnd::Exited)),
         }
@@ -204,7 +204,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         opened.read(requests, buffer, scratch, &bench.judge, fates).map_err(|_| None)
     }
 
-    fn show(&mut self, part: usize, requests: &[PageRequest]) {
+    fn show_read_pages(&mut self, part: usize, requests: &[PageRequest]) {
         let from = align_start(self.buffer.get(), self.bench.page_size);
         let bytes = self.buffer.get().get(from..).unwrap_or_default();
         let pages = bytes.chunks_exact(self.bench.page_size);
@@ -222,17 +222,17 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    fn note(&self, part: usize, requests: &[PageRequest], caused: ReadEffects) {
+    fn note_effects(&self, part: usize, requests: &[PageRequest], caused: ReadEffects) {
         let mut ledger = lock(&self.bench.ledger);
         let disturbed = &mut ledger.disturbed;
-        add(&mut disturbed.referenced_pages, caused.referenced);
-        add(&mut disturbed.unshared_pages, caused.unshared);
+        add_to(&mut disturbed.referenced_pages, caused.referenced);
+        add_to(&mut disturbed.unshared_pages, caused.unshared);
         disturbed.faults += caused.faults;
         let fates = self.fates.iter().take(requests.len());
         let read = fates.clone().filter(|fate| matches!(fate, ReadOutcome::Read { .. })).count();
         ledger.shown += read as u64;
         let Some(part) = ledger.parts.get_mut(part) else { return };
-        fates.for_each(|fate| count(part, *fate));
+        fates.for_each(|fate| count_outcome(part, *fate));
         if part.kind == crate::PartKind::Core && part.skipped.truncated > Pages::new(0) {
             ledger.partial.get_or_insert(Partial::Truncated);
         }
@@ -244,19 +244,19 @@ impl<V: Visit> Worker<'_, '_, V> {
         ledger.partial.get_or_insert(Partial::Ended);
         if let Some(part) = ledger.parts.get_mut(part) {
             part.ended.get_or_insert(ended);
-            add(&mut part.skipped.gone, requests.len() as u64);
+            add_to(&mut part.skipped.gone, requests.len() as u64);
         }
     }
 }
 
-fn add(pages: &mut Pages, more: u64) {
+fn add_to(pages: &mut Pages, more: u64) {
     *pages = pages.saturating_add(Pages::new(more));
 }
 
-fn count(part: &mut Part, fate: ReadOutcome) {
+fn count_outcome(part: &mut Part, fate: ReadOutcome) {
     let pages = match fate {
         ReadOutcome::Read { exclusive, .. } => {
-            add(&mut part.sampled_shared, u64::from(!exclusive && part.pid.is_some()));
+            add_to(&mut part.sampled_shared, u64::from(!exclusive && part.pid.is_some()));
             &mut part.sampled
         }
         ReadOutcome::Gone => &mut part.skipped.gone,
@@ -265,7 +265,7 @@ fn count(part: &mut Part, fate: ReadOutcome) {
         ReadOutcome::Duplicate => &mut part.skipped.duplicate,
         ReadOutcome::Truncated => &mut part.skipped.truncated,
     };
-    add(pages, 1);
+    add_to(pages, 1);
 }
 
 /// Offset of the first page boundary in a buffer: O_DIRECT needs aligned memory.
