@@ -43,8 +43,8 @@ const KNOWN: &[&str] =
 
 pub(crate) fn main() -> Result<()> {
     let mut found = BTreeSet::new();
-    for (name, files) in crates()? {
-        for circle in Crate::parse(&files)?.circles() {
+    for (name, files) in read_crates()? {
+        for circle in Crate::parse(&files)?.find_circles() {
             let names: Vec<String> = circle.iter().map(|module| join_path(module)).collect();
             found.insert(format!("{name}: {}", names.join(", ")));
         }
@@ -61,7 +61,7 @@ pub(crate) fn main() -> Result<()> {
 /// The files of a crate: for each, the path below its `src`, and the text.
 type Files = Vec<(String, String)>;
 
-fn crates() -> Result<BTreeMap<String, Files>> {
+fn read_crates() -> Result<BTreeMap<String, Files>> {
     let mut crates: BTreeMap<String, Files> = BTreeMap::new();
     for (path, text) in run::texts(&["crates/*/src/*.rs"])? {
         let parts = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
@@ -87,7 +87,7 @@ impl Crate {
 
     /// Groups of more than two files in which every file reaches every other by imports, the
     /// largest first.
-    fn circles(&self) -> Vec<Vec<Module>> {
+    fn find_circles(&self) -> Vec<Vec<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.modules.keys().map(|module| (module, self.reachable_from(module))).collect();
         let mut circles: BTreeSet<Vec<Module>> = BTreeSet::new();
@@ -164,9 +164,9 @@ impl Source {
                     self.collect_use(module, &mut tokens, &[], is_public);
                 }
                 TokenTree::Ident(word) if word == "crate" || word == "super" => {
-                    let path = rest_of_path(word.to_string(), &mut tokens);
+                    let path = read_path(word.to_string(), &mut tokens);
                     if path.len() > 1 && !is_in_macro {
-                        self.imports.insert(absolute(module, path));
+                        self.imports.insert(to_absolute_path(module, path));
                     }
                 }
                 _ => {}
@@ -202,18 +202,18 @@ impl Source {
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ',' => {
                     let whole = std::mem::replace(&mut path, prefix.to_vec());
-                    self.import(module, prefix, whole, alias.take(), is_public);
+                    self.add_import(module, prefix, whole, alias.take(), is_public);
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ';' => break,
                 _ => {}
             }
         }
-        self.import(module, prefix, path, alias, is_public);
+        self.add_import(module, prefix, path, alias, is_public);
     }
 
     /// Records an imported path. If nothing follows the prefix, as after a group or a trailing
     /// comma, there is no path to record.
-    fn import(
+    fn add_import(
         &mut self,
         module: &Module,
         prefix: &[String],
@@ -224,7 +224,7 @@ impl Source {
         if path.len() == prefix.len() {
             return;
         }
-        let full = absolute(module, path);
+        let full = to_absolute_path(module, path);
         if let Some(name) = alias.or_else(|| full.last().cloned()).filter(|_| is_public) {
             self.exports.insert(name, full.clone());
         }
@@ -233,7 +233,7 @@ impl Source {
 }
 
 /// Reads a path that begins with this word: the words that are separated by `::`.
-fn rest_of_path(first: String, tokens: &mut IntoIter) -> Vec<String> {
+fn read_path(first: String, tokens: &mut IntoIter) -> Vec<String> {
     let mut path = vec![first];
     let mut ahead = tokens.clone();
     while let (Some(one), Some(two)) = (ahead.next(), ahead.next()) {
@@ -249,7 +249,7 @@ fn rest_of_path(first: String, tokens: &mut IntoIter) -> Vec<String> {
 
 /// Makes a path into one from the crate's root. A path that begins with another word belongs to a
 /// child of this module, or to another crate, which has no file here.
-fn absolute(module: &Module, path: Vec<String>) -> Vec<String> {
+fn to_absolute_path(module: &Module, path: Vec<String>) -> Vec<String> {
     let is_whole = path.first().is_some_and(|first| first == "crate");
     let mut base = if is_whole { Vec::new() } else { module.clone() };
     for word in path {
@@ -266,9 +266,9 @@ fn absolute(module: &Module, path: Vec<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn circles(files: &[(&str, &str)]) -> Vec<String> {
+    fn find_circles(files: &[(&str, &str)]) -> Vec<String> {
         let files: Files = files.iter().map(|&(path, text)| (path.into(), text.into())).collect();
-        let all = Crate::parse(&files).unwrap().circles();
+        let all = Crate::parse(&files).unwrap().find_circles();
         let shown =
             |circle: &Vec<Module>| circle.iter().map(|it| join_path(it)).collect::<Vec<_>>();
         all.iter().map(|circle| shown(circle).join(" ")).collect()
@@ -282,9 +282,9 @@ mod tests {
             ("b.rs", "use super::c::{C, D};\n"),
             ("c.rs", "fn f(a: crate::a::A) {}\n"),
         ];
-        assert_eq!(circles(&files), ["a b c"]);
+        assert_eq!(find_circles(&files), ["a b c"]);
         let broken = [files[0], files[1], files[2], ("c.rs", "use std::fmt;\n")];
-        assert!(circles(&broken).is_empty());
+        assert!(find_circles(&broken).is_empty());
     }
 
     #[test]
@@ -295,13 +295,13 @@ mod tests {
             ("x/two.rs", "use super::One;\n"),
             ("x/three.rs", "use super::two::Two;\nuse super::One;\n"),
         ];
-        assert!(circles(&files).is_empty());
+        assert!(find_circles(&files).is_empty());
         let defines = [
             ("x/mod.rs", "mod one;\npub use one::One;\npub use two::Two;\npub struct Here;\n"),
             ("x/one.rs", "use super::two::T;\n"),
             ("x/two.rs", "use super::Here;\n"),
         ];
-        assert_eq!(circles(&defines), ["x x/one x/two"]);
+        assert_eq!(find_circles(&defines), ["x x/one x/two"]);
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
             ("b.rs", "use crate::c::C;\n"),
             ("c.rs", "// use crate::a::A;\n\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n"),
         ];
-        assert!(circles(&files).is_empty());
+        assert!(find_circles(&files).is_empty());
     }
 
     #[test]

@@ -99,13 +99,13 @@ impl Commit {
     }
 
     /// The ways in which the commit violates the rule.
-    fn faults(&self) -> Vec<String> {
+    fn find_faults(&self) -> Vec<String> {
         let Self { lines, .. } = self;
         let needs_body = *lines >= TRIVIAL_LINES && !has_body(&self.body);
         let no_body = needs_body.then(|| {
             format!("{lines} changed lines and no body (fewer than {TRIVIAL_LINES} need none)")
         });
-        let faults = subject_fault(&self.subject).into_iter().chain(no_body);
+        let faults = find_subject_fault(&self.subject).into_iter().chain(no_body);
         faults.map(|fault| self.line(&fault)).collect()
     }
 }
@@ -159,7 +159,7 @@ impl Repository {
             if is_shallow && commit.parents == 0 {
                 unchecked.push(commit.line("this shallow clone lacks its parent"));
             } else if commit.parents <= 1 {
-                offenders.extend(commit.faults());
+                offenders.extend(commit.find_faults());
             }
         }
         let since = format!("{revision:.10}");
@@ -196,7 +196,7 @@ fn lines_of_file(line: &str) -> Result<u64> {
     Ok(parse(added)? + parse(removed)?)
 }
 
-fn subject_fault(subject: &str) -> Option<String> {
+fn find_subject_fault(subject: &str) -> Option<String> {
     let length = subject.chars().count();
     if length > LONGEST_SUBJECT {
         return Some(format!("subject of {length} characters (at most {LONGEST_SUBJECT})"));
@@ -390,10 +390,10 @@ mod tests {
         for good in
             ["xtask: check commits", "doctor, report: agree", "thp restrain: give up rights"]
         {
-            assert_eq!(subject_fault(good), None);
+            assert_eq!(find_subject_fault(good), None);
         }
         for bad in ["no scope", ": nothing", "a: ", "really?: yes", "a: end.", "a,b: c"] {
-            assert!(subject_fault(bad).is_some(), "{bad}");
+            assert!(find_subject_fault(bad).is_some(), "{bad}");
         }
     }
 

@@ -50,8 +50,8 @@ pub(crate) fn main() -> Result<()> {
     let mut metadata: Metadata = serde_json::from_str(&run::output(run::cargo().args(metadata))?)
         .context("cargo metadata")?;
     metadata.keep_own();
-    print!("{}", metadata.print());
-    let wrong = table.forbidden(&metadata);
+    print!("{}", metadata.to_text());
+    let wrong = table.find_forbidden(&metadata);
     if wrong.is_empty() {
         return Ok(());
     }
@@ -68,7 +68,7 @@ impl Metadata {
         self.packages.sort_by(|one, other| one.name.cmp(&other.name));
     }
 
-    fn print(&self) -> String {
+    fn to_text(&self) -> String {
         let width = self.packages.iter().map(|package| package.name.len()).max().unwrap_or(0);
         let line = |Package { name, dependencies }: &Package| {
             let used: BTreeSet<&str> = dependencies.iter().map(|it| it.name.as_str()).collect();
@@ -82,7 +82,7 @@ impl Metadata {
 
 impl Table {
     /// A line for each crate without a row, and for each dependency that its row does not contain.
-    fn forbidden(&self, metadata: &Metadata) -> Vec<String> {
+    fn find_forbidden(&self, metadata: &Metadata) -> Vec<String> {
         let mut wrong = Vec::new();
         for package in &metadata.packages {
             let name = &package.name;
@@ -142,7 +142,7 @@ mod tests {
             (&[package("extra", &[]), decide], &["  extra: has no row in the table"]),
         ];
         for (packages, wrong) in cases {
-            assert_eq!(table.forbidden(&metadata(packages)), wrong, "{packages:?}");
+            assert_eq!(table.find_forbidden(&metadata(packages)), wrong, "{packages:?}");
         }
         assert!(serde_json::from_str::<Metadata>("{}").is_err());
     }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_table_shows_who_uses_whom() {
         let lab = package("lab", &[("model", None), ("model", Some("dev"))]);
-        let shown = metadata(&[package("model", &[]), lab]).print();
+        let shown = metadata(&[package("model", &[]), lab]).to_text();
         assert_eq!(shown, "lab   -> model\nmodel -> nothing of ours\n");
     }
 }

@@ -128,8 +128,8 @@ pub(crate) fn main() -> Result<()> {
     let target = run::host_target()?;
     let (mut packages, mut wrong) = (BTreeMap::new(), Vec::new());
     for manifest in MANIFESTS {
-        let used = used(manifest, &target)?;
-        wrong.extend(rules.bans.second_versions(&used, manifest));
+        let used = read_used_packages(manifest, &target)?;
+        wrong.extend(rules.bans.find_second_versions(&used, manifest));
         packages.extend(used.into_iter().map(|package| (package.id.clone(), package)));
     }
     let packages: Vec<Package> = packages.into_values().collect();
@@ -144,7 +144,7 @@ pub(crate) fn main() -> Result<()> {
 
 /// The packages that are built for a workspace, as `cargo tree` lists them. `cargo metadata`, from
 /// which the licences are read, also lists packages of features that are not enabled.
-fn used(manifest: &str, target: &str) -> Result<Vec<Package>> {
+fn read_used_packages(manifest: &str, target: &str) -> Result<Vec<Package>> {
     let place = ["--locked", "--manifest-path", manifest];
     let metadata = ["metadata", "--format-version", "1", "--filter-platform", target];
     let mut command = run::cargo();
@@ -154,11 +154,11 @@ fn used(manifest: &str, target: &str) -> Result<Vec<Package>> {
     let tree = ["tree", "--workspace", "--prefix", "none", "--edges", "normal,build,dev"];
     let mut command = run::cargo();
     command.args(tree).args(["--target", target]).args(place);
-    Ok(chosen(metadata.packages, &run::output(&mut command)?))
+    Ok(select_named(metadata.packages, &run::output(&mut command)?))
 }
 
 /// The packages that are named in lines of `cargo tree`, such as `clap v4.5.0 (proc-macro)`.
-fn chosen(packages: Vec<Package>, tree: &str) -> Vec<Package> {
+fn select_named(packages: Vec<Package>, tree: &str) -> Vec<Package> {
     let named = tree.lines().filter_map(|line| line.split_once(" v"));
     let named: BTreeSet<(&str, &str)> =
         named.map(|(name, rest)| (name, rest.split(' ').next().unwrap_or(rest))).collect();
@@ -191,8 +191,8 @@ impl Rules {
             format!("  {}: from {}", package.name, package.source.as_deref().unwrap_or_default())
         };
         wrong.extend(others().filter(is_foreign).map(foreign));
-        wrong.extend(self.bans.any_versions(packages));
-        wrong.extend(self.bans.unused_skips(packages));
+        wrong.extend(self.bans.find_any_versions(packages));
+        wrong.extend(self.bans.find_unused_skips(packages));
         Ok(wrong)
     }
 }
@@ -215,7 +215,7 @@ impl Licences {
 
 impl Bans {
     /// Packages that are built in two versions, if `skip` contains neither version.
-    fn second_versions(&self, packages: &[Package], manifest: &str) -> Vec<String> {
+    fn find_second_versions(&self, packages: &[Package], manifest: &str) -> Vec<String> {
         let Level::Deny = self.multiple_versions;
         let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for package in packages.iter().filter(|package| package.source.is_some()) {
@@ -230,7 +230,7 @@ impl Bans {
     }
 
     /// Entries of `skip` for packages that do not occur in two versions.
-    fn unused_skips(&self, packages: &[Package]) -> Vec<String> {
+    fn find_unused_skips(&self, packages: &[Package]) -> Vec<String> {
         let is_second = |skip: &&Ban| {
             let same = packages
                 .iter()
@@ -243,7 +243,7 @@ impl Bans {
     }
 
     /// Dependencies in our manifests that accept any version.
-    fn any_versions(&self, packages: &[Package]) -> Vec<String> {
+    fn find_any_versions(&self, packages: &[Package]) -> Vec<String> {
         let Level::Deny = self.wildcards;
         let own = packages.iter().filter(|package| package.source.is_none());
         let all = own.flat_map(|package| package.dependencies.iter().map(move |it| (package, it)));
@@ -290,7 +290,7 @@ mod tests {
     fn wrong(change: impl FnOnce(&mut Vec<Package>)) -> String {
         let mut packages = good();
         change(&mut packages);
-        let second = rules().bans.second_versions(&packages, "m");
+        let second = rules().bans.find_second_versions(&packages, "m");
         [second, rules().wrong(&packages).unwrap()].concat().join("\n")
     }
 
@@ -339,7 +339,7 @@ mod tests {
     fn only_packages_that_are_built_count() {
         let tree =
             "own v1.0.0 (/x/own)\nb v2.0.0 (proc-macro)\na v1.0.0\nb v2.0.0 (*)\n\nown v1.0.0\n";
-        let names: Vec<String> = chosen(good(), tree).into_iter().map(|it| it.id).collect();
+        let names: Vec<String> = select_named(good(), tree).into_iter().map(|it| it.id).collect();
         assert_eq!(names, ["a 1.0.0", "b 2.0.0"]);
     }
 }

@@ -69,10 +69,10 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let fuzzer = Fuzzer::build()?;
     let targets = choose(fuzzer.targets()?, &args.targets)?;
     let lanes = std::thread::available_parallelism().map_or(1, usize::from).min(targets.len());
-    let seconds = seconds_each(args.seconds, targets.len(), lanes);
+    let seconds = seconds_for_each(args.seconds, targets.len(), lanes);
     let todo = Mutex::new(targets.into_iter());
     println!("target         executions     exec/s   coverage   corpus");
-    let lane = || fuzzer.lane(&todo, args, seconds);
+    let lane = || fuzzer.fuzz_in_turn(&todo, args, seconds);
     let all_well = std::thread::scope(|scope| {
         let running: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
         let join =
@@ -112,7 +112,7 @@ fn choose(mut all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
 }
 
 /// Seconds for each target, if all targets together get this time.
-fn seconds_each(seconds: u64, targets: usize, lanes: usize) -> u64 {
+fn seconds_for_each(seconds: u64, targets: usize, lanes: usize) -> u64 {
     (seconds * lanes as u64 / targets.max(1) as u64).max(1)
 }
 
@@ -132,7 +132,7 @@ impl Fuzzer {
         // not need libFuzzer.
         build.args(["--target", &target]).env("RUSTFLAGS", FLAGS.join(" "));
         build.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_TARGET_DIR", "fuzz/target");
-        run::succeed(&mut build)?;
+        run::run_to_success(&mut build)?;
         let folder = run::project().join("fuzz");
         let program = folder.join("target").join(target).join("release/parsers");
         Ok(Self { program, folder })
@@ -143,7 +143,7 @@ impl Fuzzer {
     }
 
     fn targets(&self) -> Result<Vec<Target>> {
-        let listed = answer(self.command().arg("list"))?;
+        let listed = output_of_fuzzer(self.command().arg("list"))?;
         let targets = listed.lines().map(Target::parse).collect::<Result<Vec<_>>>()?;
         ensure!(!targets.is_empty(), "{} knows no target", self.program.display());
         Ok(targets)
@@ -151,7 +151,7 @@ impl Fuzzer {
 
     /// Takes one target after the other and fuzzes it until no target is left; returns whether all
     /// succeeded.
-    fn lane(
+    fn fuzz_in_turn(
         &self,
         todo: &Mutex<impl Iterator<Item = Target>>,
         args: &Args,
@@ -190,18 +190,19 @@ impl Fuzzer {
         let status = command.arg(&corpus).status().with_context(|| target.name.clone())?;
         let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
         let crash = if !status.success() {
-            Some(crash(&said).unwrap_or_else(|| status.to_string()))
+            Some(find_crash(&said).unwrap_or_else(|| status.to_string()))
         } else if number_after(&said, COUNTERS) == 0 {
             Some("no coverage counters: the fuzzer searches blindly".to_owned())
         } else {
             None
         };
-        Ok((row(&target.name, &said), crash))
+        Ok((table_row(&target.name, &said), crash))
     }
 
     /// Writes the initial inputs of a target; returns the path of its dictionary, if it has one.
     fn seed(&self, name: &str, corpus: &Path) -> Result<Option<PathBuf>> {
-        let words = answer(self.command().args(["seed", name]).arg(corpus).args(hosts()?))?;
+        let words =
+            output_of_fuzzer(self.command().args(["seed", name]).arg(corpus).args(list_hosts()?))?;
         let dictionary = corpus.with_extension("words");
         fs::write(&dictionary, &words)?;
         Ok((!words.is_empty()).then_some(dictionary))
@@ -210,7 +211,7 @@ impl Fuzzer {
 
 /// The output of a call of the fuzzing program. libFuzzer prints warnings to standard error in each
 /// call; they are shown only if the call fails.
-fn answer(command: &mut Command) -> Result<String> {
+fn output_of_fuzzer(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     let warned = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {}\n{warned}", output.status);
@@ -218,13 +219,13 @@ fn answer(command: &mut Command) -> Result<String> {
 }
 
 /// The hosts whose files seed a corpus: this machine, and the recordings.
-fn hosts() -> Result<Vec<String>> {
+fn list_hosts() -> Result<Vec<String>> {
     Ok(std::iter::once("/".to_owned()).chain(run::files(&["fixtures/hosts/*.tar"])?).collect())
 }
 
 /// Makes the table row of a target from libFuzzer's output: the last line of progress, and the
 /// statistics.
-fn row(name: &str, said: &str) -> String {
+fn table_row(name: &str, said: &str) -> String {
     let progress = said.lines().rev().find(|line| line.contains(" cov: ")).unwrap_or_default();
     let executions = number_after(said, "stat::number_of_executed_units: *");
     let per_second = number_after(said, "stat::average_exec_per_sec: *");
@@ -239,7 +240,7 @@ fn number_after(text: &str, pattern: &str) -> u64 {
 }
 
 /// Finds the input that failed, and the first error message, in libFuzzer's output.
-fn crash(said: &str) -> Option<String> {
+fn find_crash(said: &str) -> Option<String> {
     let artifact = said.lines().find_map(|line| line.split_once("Test unit written to "))?.1;
     let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
     let panic = [lines.next().unwrap_or_default(), lines.next().unwrap_or_default()].join(" ");
@@ -261,17 +262,17 @@ stat::average_exec_per_sec:     20000
     #[test]
     fn a_row_says_what_the_fuzzer_said() {
         let expected = "memory             200000      20000        512      643";
-        assert_eq!(row("memory", SAID), expected);
+        assert_eq!(table_row("memory", SAID), expected);
     }
 
     #[test]
     fn a_crash_names_its_input() {
         let said = "thread '<unnamed>' (1) panicked at crates/x.rs:1:2:\nattempt to add with overflow\n\
             artifact_prefix='a/'; Test unit written to a/crash-da39a3ee\nBase64: \n";
-        let crash = crash(said).unwrap();
+        let crash = find_crash(said).unwrap();
         assert!(crash.starts_with("a/crash-da39a3ee\n"), "{crash}");
         assert!(crash.contains("add with overflow"), "{crash}");
-        assert_eq!(super::crash(SAID), None);
+        assert_eq!(super::find_crash(SAID), None);
     }
 
     #[test]
@@ -282,7 +283,7 @@ stat::average_exec_per_sec:     20000
 
     #[test]
     fn seconds_are_shared_and_executions_are_not() {
-        assert_eq!([20, 200].map(|targets| seconds_each(60, targets, 2)), [6, 1]);
+        assert_eq!([20, 200].map(|targets| seconds_for_each(60, targets, 2)), [6, 1]);
         let limits = |executions, max_len| {
             let args = Args { targets: Vec::new(), executions, seconds: 60, max_len };
             args.limits(&target("memory"), 6)

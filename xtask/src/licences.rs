@@ -92,12 +92,12 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         print!("{}", sbom::document(&metadata, &args.package)?);
         return Ok(());
     }
-    let linked = metadata.linked(&args.package)?;
+    let linked = metadata.linked_packages(&args.package)?;
     let mut crates_of_text: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for package in linked {
         let name = format!("{} {} ({})", package.name, package.version, package.expression());
         for text in package.texts()? {
-            let text = if args.debian { without_common(text) } else { text };
+            let text = if args.debian { replace_common_text(text) } else { text };
             crates_of_text.entry(text).or_default().insert(name.clone());
         }
     }
@@ -115,7 +115,7 @@ impl Metadata {
     }
 
     /// A package of this workspace.
-    pub(crate) fn own(&self, name: &str) -> Result<&Package> {
+    pub(crate) fn find_own(&self, name: &str) -> Result<&Package> {
         let is_own = |it: &&Package| it.name == name && it.source.is_none();
         let found = self.packages.iter().find(is_own);
         found.with_context(|| format!("no package {name} in this workspace"))
@@ -129,12 +129,12 @@ impl Metadata {
     }
 
     /// The external packages that are linked into the program of this package, by name.
-    pub(crate) fn linked(&self, root: &str) -> Result<Vec<&Package>> {
+    pub(crate) fn linked_packages(&self, root: &str) -> Result<Vec<&Package>> {
         let packages: BTreeMap<&str, &Package> =
             self.packages.iter().map(|it| (it.id.as_str(), it)).collect();
         let nodes: BTreeMap<&str, &Node> =
             self.resolve.nodes.iter().map(|it| (it.id.as_str(), it)).collect();
-        let first = self.own(root)?;
+        let first = self.find_own(root)?;
         let (mut seen, mut open) = (BTreeSet::new(), vec![first.id.as_str()]);
         while let Some(id) = open.pop() {
             let package = packages.get(id).with_context(|| format!("no package {id}"))?;
@@ -164,7 +164,7 @@ impl Package {
 
     fn texts(&self) -> Result<Vec<String>> {
         let folder = self.manifest_path.parent().unwrap_or(Path::new("/"));
-        let files = chosen(&licence_files(folder, 2)?, self.expression());
+        let files = choose_texts(&licence_files(folder, 2)?, self.expression());
         if files.is_empty() {
             return Ok(vec![self.common_text()?]);
         }
@@ -226,7 +226,7 @@ fn file_name(path: &Path) -> String {
 
 /// In each folder, only the text of MIT if the crate may be used under MIT and has a file with that
 /// text. NOTICE and COPYRIGHT are always included.
-fn chosen(files: &[PathBuf], expression: &str) -> Vec<PathBuf> {
+fn choose_texts(files: &[PathBuf], expression: &str) -> Vec<PathBuf> {
     let is_mit = |path: &Path| file_name(path).contains("mit");
     let always =
         |path: &Path| ["notice", "copyright"].iter().any(|it| file_name(path).starts_with(it));
@@ -245,7 +245,7 @@ fn normalize(text: &str) -> String {
 }
 
 /// Replaces a text that every Debian system contains by a reference to it.
-fn without_common(text: String) -> String {
+fn replace_common_text(text: String) -> String {
     let begin: Vec<&str> = text.split_whitespace().take(4).collect();
     if begin == ["Apache", "License", "Version", "2.0,"] {
         return "The Apache License 2.0: /usr/share/common-licenses/Apache-2.0 on Debian systems\n"
@@ -278,7 +278,7 @@ mod tests {
         }
         let found = licence_files(folder.path(), 2).unwrap();
         let name = |path: &PathBuf| path.strip_prefix(folder.path()).unwrap().display().to_string();
-        chosen(&found, expression).iter().map(name).collect()
+        choose_texts(&found, expression).iter().map(name).collect()
     }
 
     #[test]
@@ -295,9 +295,9 @@ mod tests {
     fn crates_with_the_same_text_share_it() {
         let text = |text: &str| normalize(text);
         assert_eq!(text("\na  \r\nb\n\n"), "a\nb\n");
-        assert_eq!(without_common(text("a")), "a\n");
+        assert_eq!(replace_common_text(text("a")), "a\n");
         let apache = fs::read_to_string(run::project().join("LICENSE-APACHE")).unwrap();
-        assert!(without_common(normalize(&apache)).contains("common-licenses/Apache-2.0"));
+        assert!(replace_common_text(normalize(&apache)).contains("common-licenses/Apache-2.0"));
         let names = |names: &[&str]| names.iter().map(|&it| it.to_owned()).collect();
         let crates = BTreeMap::from([(text("T"), names(&["b", "c"])), (text("S"), names(&["a"]))]);
         let rule = "-".repeat(78);

@@ -17,7 +17,7 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// The links of the documents that lead nowhere, and the pages that the table of contents does not
 /// list.
-pub(crate) fn faults() -> Result<Vec<Fault>> {
+pub(crate) fn find_faults() -> Result<Vec<Fault>> {
     let texts = run::texts(DOCUMENTS)?;
     let anchors: BTreeMap<&str, BTreeSet<String>> =
         texts.iter().map(|(path, text)| (path.as_str(), anchors(text))).collect();
@@ -25,17 +25,17 @@ pub(crate) fn faults() -> Result<Vec<Fault>> {
     for (path, text) in &texts {
         for (line, target) in prose::links(text) {
             let exists = |file: &str| run::project().join(file).exists();
-            if let Some(what) = fault(path, &target, &anchors, exists) {
+            if let Some(what) = find_fault(path, &target, &anchors, exists) {
                 faults.push(Fault { path: path.clone(), line, what });
             }
         }
     }
-    faults.extend(left_out(&texts));
+    faults.extend(find_unlisted(&texts));
     Ok(faults)
 }
 
 /// The pages of the manual that its table of contents lacks.
-fn left_out(texts: &[(String, String)]) -> Vec<Fault> {
+fn find_unlisted(texts: &[(String, String)]) -> Vec<Fault> {
     let Some((_, summary)) = texts.iter().find(|(path, _)| path == SUMMARY) else {
         return vec![Fault { path: SUMMARY.to_owned(), line: 1, what: "no such file".to_owned() }];
     };
@@ -53,7 +53,7 @@ fn left_out(texts: &[(String, String)]) -> Vec<Fault> {
 }
 
 /// What is wrong with a link in the document `path`; `None` if the link is right.
-fn fault(
+fn find_fault(
     path: &str,
     target: &str,
     anchors: &BTreeMap<&str, BTreeSet<String>>,
@@ -125,7 +125,7 @@ mod tests {
         let headings = BTreeSet::from(["here".to_owned()]);
         let anchors = BTreeMap::from([("docs/a.md", headings.clone()), ("README.md", headings)]);
         let exists = |file: &str| ["docs/a.md", "README.md", "docs/b.png"].contains(&file);
-        let fault = |target: &str| fault("docs/a.md", target, &anchors, exists);
+        let fault = |target: &str| find_fault("docs/a.md", target, &anchors, exists);
         for right in ["#here", "a.md", "../README.md#here", "b.png", "https://x/y#z"] {
             assert_eq!(fault(right), None, "{right}");
         }
@@ -140,9 +140,10 @@ mod tests {
         let summary = page(SUMMARY, "- [a](a.md)\n- [r](../README.md)\n");
         let texts =
             [summary, page("docs/a.md", ""), page("docs/b/c.md", ""), page("README.md", "")];
-        let paths: Vec<String> = left_out(&texts).into_iter().map(|fault| fault.path).collect();
+        let paths: Vec<String> =
+            find_unlisted(&texts).into_iter().map(|fault| fault.path).collect();
         assert_eq!(paths, ["docs/b/c.md"]);
-        assert_eq!(left_out(&texts[1..]).len(), 1);
+        assert_eq!(find_unlisted(&texts[1..]).len(), 1);
     }
 
     #[test]

@@ -56,11 +56,11 @@ pub(crate) fn tune() -> Result<()> {
 
 /// Runs the tests with these names, two at a time, because each guest has one CPU.
 fn run_longer(names: &[&str], numbers: &[(&str, usize)]) -> Result<()> {
-    run::succeed(run::program(suite::static_builder()).arg("--quick"))?;
+    run::run_to_success(run::program(suite::static_builder()).arg("--quick"))?;
     let mut test = run::cargo();
     test.args(["test", "--locked", "--package", "pagewise", "--test", "guest", "--"]);
     test.args(["--include-ignored", "--test-threads", "2", "--nocapture"]).args(names);
-    suite::for_guests(&["--quick"])?.give(&mut test);
+    suite::for_guests(&["--quick"])?.set_variables(&mut test);
     test.envs(numbers.iter().map(|(variable, number)| (variable, number.to_string())));
-    run::succeed(&mut test)
+    run::run_to_success(&mut test)
 }

@@ -130,7 +130,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Groups(args) => suite::groups(&args),
         Chore::Bless => suite::bless(),
         Chore::Prometheus { program: Some(program) } => {
-            run::succeed(run::program("xtask/scripts/prometheus.sh").arg(program))
+            run::run_to_success(run::program("xtask/scripts/prometheus.sh").arg(program))
         }
         Chore::Prometheus { program: None } => {
             let mut test = run::cargo();
@@ -142,9 +142,9 @@ fn run(chore: Chore) -> Result<()> {
                 "--test",
                 "prometheus",
             ]);
-            run::succeed(test.env("BLESS", "1"))
+            run::run_to_success(test.env("BLESS", "1"))
         }
-        Chore::Prepush => run::succeed(run::program("make").arg("check")),
+        Chore::Prepush => run::run_to_success(run::program("make").arg("check")),
         Chore::Fixture(args) => fixture::main(&args),
         Chore::Fuzz(args) => fuzz::main(&args),
         Chore::Mutants(args) => mutants::main(&args),

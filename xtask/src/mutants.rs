@@ -44,5 +44,5 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     if let Some(program) = &args.program {
         test.env("PAGEWISE_HOSTILE_PROGRAM", run::project().join(program));
     }
-    run::succeed(&mut test)
+    run::run_to_success(&mut test)
 }

@@ -26,15 +26,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
-    run::succeed(run::program(suite::static_builder()).arg("--quick"))?;
+    run::run_to_success(run::program(suite::static_builder()).arg("--quick"))?;
     let mut test = run::cargo();
     test.args(["test", "--locked", "--package", "pagewise", "--test", "guest"]);
     test.args(["plans::power_loss::", "--", "--nocapture"]);
-    suite::for_guests(&["--quick"])?.give(&mut test);
+    suite::for_guests(&["--quick"])?.set_variables(&mut test);
     test.env("PAGEWISE_POWER_LOSS_STATES", args.states.to_string());
     test.env("PAGEWISE_POWER_LOSS_SEED", args.seed.to_string());
     if let Some(folder) = &args.recording {
         test.env("PAGEWISE_POWER_LOSS_FOLDER", std::path::absolute(folder)?);
     }
-    run::succeed(&mut test)
+    run::run_to_success(&mut test)
 }

@@ -90,12 +90,12 @@ pub(crate) fn passages(markdown: &str) -> Vec<Passage> {
                 pieces.push(Piece { line, text: format!("`{text}`"), is_code: true });
             }
             Event::Start(tag) if is_block(tag.to_end()) => {
-                flush(&mut passages, &mut pieces, &kinds);
+                finish_passage(&mut passages, &mut pieces, &kinds);
                 kinds.push(kind_within(&tag, &kinds));
                 hidden += usize::from(is_hidden(tag.to_end()));
             }
             Event::End(end) if is_block(end) => {
-                flush(&mut passages, &mut pieces, &kinds);
+                finish_passage(&mut passages, &mut pieces, &kinds);
                 kinds.pop();
                 hidden -= usize::from(is_hidden(end));
             }
@@ -105,7 +105,7 @@ pub(crate) fn passages(markdown: &str) -> Vec<Passage> {
     passages
 }
 
-fn flush(passages: &mut Vec<Passage>, pieces: &mut Vec<Piece>, kinds: &[Kind]) {
+fn finish_passage(passages: &mut Vec<Passage>, pieces: &mut Vec<Piece>, kinds: &[Kind]) {
     let kind = kinds.last().copied().unwrap_or(Kind::Prose);
     let pieces = std::mem::take(pieces);
     if pieces.iter().any(|piece| !piece.text.trim().is_empty()) {

@@ -33,7 +33,7 @@ pub(crate) fn host_target() -> Result<String> {
 }
 
 /// Runs a command. If it does not succeed, the error names the command.
-pub(crate) fn succeed(command: &mut Command) -> Result<()> {
+pub(crate) fn run_to_success(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| show(command))?;
     ensure!(status.success(), "{}: {status}", show(command));
     Ok(())

@@ -53,8 +53,8 @@ fn bill(
     checksums: &BTreeMap<(String, String), String>,
     built_with: &[Value],
 ) -> Result<Value> {
-    let program = metadata.own(root)?;
-    let linked = metadata.linked(root)?;
+    let program = metadata.find_own(root)?;
+    let linked = metadata.linked_packages(root)?;
     let mut components: Vec<Value> = linked
         .iter()
         .map(|package| {

@@ -55,9 +55,12 @@ struct Sentence {
 
 pub(crate) fn main(args: &Args) -> Result<()> {
     let program = args.program.clone().map_or_else(run::built_program, Ok)?;
-    let shares = shares(args.count);
-    let pools =
-        [("docs", documents()?), ("help", help(&program)?), ("findings", findings(&program)?)];
+    let shares = split_count(args.count);
+    let pools = [
+        ("docs", sentences_of_documents()?),
+        ("help", sentences_of_help(&program)?),
+        ("findings", sentences_of_findings(&program)?),
+    ];
     for ((name, pool), share) in pools.into_iter().zip(shares) {
         ensure!(pool.len() >= share, "{name}: {} sentences, {share} wanted", pool.len());
         println!("{name}: {share} of {} sentences, seed {}", pool.len(), args.seed);
@@ -74,7 +77,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 
 /// How many sentences to choose of documents, help and findings: 16, 7 and 7 of 30. Sentences that
 /// are left over by rounding are chosen from findings.
-fn shares(count: usize) -> [usize; 3] {
+fn split_count(count: usize) -> [usize; 3] {
     let documents = (count * 16 + 15) / 30;
     let help = ((count * 7 + 15) / 30).min(count - documents);
     [documents, help, count - documents - help]
@@ -89,16 +92,16 @@ fn draw(mut pool: Vec<Sentence>, seed: u64, count: usize) -> Vec<Sentence> {
     pool
 }
 
-fn documents() -> Result<Vec<Sentence>> {
+fn sentences_of_documents() -> Result<Vec<Sentence>> {
     let mut sentences = Vec::new();
     for (path, text) in run::texts(DOCUMENTS)? {
-        sentences.extend(document(&path, &text));
+        sentences.extend(sentences_of_document(&path, &text));
     }
     Ok(sentences)
 }
 
 /// The sentences of one document, each with its heading and the previous sentence before it.
-fn document(path: &str, text: &str) -> Vec<Sentence> {
+fn sentences_of_document(path: &str, text: &str) -> Vec<Sentence> {
     let (mut heading, mut last) = (String::new(), String::new());
     let mut sentences = Vec::new();
     for passage in prose::passages(text) {
@@ -121,7 +124,7 @@ fn document(path: &str, text: &str) -> Vec<Sentence> {
 }
 
 /// Sentences of help: the doc comments and strings in the program's source that its help shows.
-fn help(program: &Path) -> Result<Vec<Sentence>> {
+fn sentences_of_help(program: &Path) -> Result<Vec<Sentence>> {
     let mut shown = String::new();
     collect_help(program, &mut Vec::new(), &mut shown)?;
     let mut sentences: Vec<Sentence> = Vec::new();
@@ -132,10 +135,10 @@ fn help(program: &Path) -> Result<Vec<Sentence>> {
                 for (line, text) in sentences_of(paragraph) {
                     // clap removes the full stop at the end of a short comment
                     let at = shown.find(text.trim_end_matches('.'));
-                    let at = at.filter(|&at| begins_sentence(&shown, at));
+                    let at = at.filter(|&at| is_sentence_start(&shown, at));
                     if let Some(at) = at.filter(|_| sentences.iter().all(|it| it.text != text)) {
                         let place = format!("{path}:{line}");
-                        sentences.push(Sentence { place, before: before(&shown, at), text });
+                        sentences.push(Sentence { place, before: text_before(&shown, at), text });
                     }
                 }
             }
@@ -165,7 +168,7 @@ fn join_words(command: &[String]) -> String {
 
 /// The text that a reader of help sees directly before a position: the command, and either the
 /// option or argument with its text up to the position, or the previous sentence.
-fn before(shown: &str, at: usize) -> String {
+fn text_before(shown: &str, at: usize) -> String {
     let page = shown[..at].rfind('\n').map_or(0, |end| end + 1);
     let read = &shown[page..at];
     let command = read.split('"').nth(1).unwrap_or_default();
@@ -191,7 +194,7 @@ fn end_of(text: &str) -> &str {
 
 /// Whether a sentence begins at this position of the help. A string of the source may also be a
 /// part of a sentence.
-fn begins_sentence(shown: &str, at: usize) -> bool {
+fn is_sentence_start(shown: &str, at: usize) -> bool {
     let is_lower = shown[at..].starts_with(char::is_lowercase);
     !is_lower || shown[..at].trim_end().ends_with(['.', ':', ';'])
 }
@@ -237,14 +240,14 @@ impl Finding {
 
 /// The findings of `doctor` on every recording. Sentences that differ only in their numbers count
 /// once.
-fn findings(program: &Path) -> Result<Vec<Sentence>> {
+fn sentences_of_findings(program: &Path) -> Result<Vec<Sentence>> {
     let rules = literals::read_all(&run::texts(RULES)?)?;
     let roots = run::files(&[FIXTURES])?;
     ensure!(!roots.is_empty(), "{FIXTURES}: no recording");
     let mut known = BTreeSet::new();
     let mut sentences = Vec::new();
     for root in roots {
-        let found = doctor(program, &root)?.findings;
+        let found = run_doctor(program, &root)?.findings;
         for (finding, (key, title, text)) in
             found.iter().flat_map(|it| it.texts().map(|text| (it, text)))
         {
@@ -252,7 +255,7 @@ fn findings(program: &Path) -> Result<Vec<Sentence>> {
             for (_, text) in sentences_of(&[Piece::text(1, text)]) {
                 let before = std::mem::replace(&mut last, text.clone());
                 if known.insert(without_numbers(&text)) {
-                    let place = source_of(&rules, &text);
+                    let place = find_source(&rules, &text);
                     let place = place.unwrap_or_else(|| format!("{root}: {}, {key}", finding.id));
                     sentences.push(Sentence { place, before, text });
                 }
@@ -262,7 +265,7 @@ fn findings(program: &Path) -> Result<Vec<Sentence>> {
     Ok(sentences)
 }
 
-fn doctor(program: &Path, root: &str) -> Result<Document> {
+fn run_doctor(program: &Path, root: &str) -> Result<Document> {
     let mut command = run::program(program);
     command.args(["doctor", "--json", "--min-severity", "info", "--root", root]);
     let output = command.output().with_context(|| format!("{}", program.display()))?;
@@ -281,11 +284,11 @@ fn without_numbers(text: &str) -> String {
 }
 
 /// The place of the literal that contains most of a sentence; `None` if there is no such literal.
-fn source_of(rules: &[(String, literals::Said)], sentence: &str) -> Option<String> {
+fn find_source(rules: &[(String, literals::Said)], sentence: &str) -> Option<String> {
     let mut best = (sentence.len() / 2, None);
     for (path, said) in rules {
         for pieces in &said.literals {
-            let (length, line) = overlap(pieces, sentence);
+            let (length, line) = measure_overlap(pieces, sentence);
             if length > best.0 {
                 best = (length, Some(format!("{path}:{line}")));
             }
@@ -295,7 +298,7 @@ fn source_of(rules: &[(String, literals::Said)], sentence: &str) -> Option<Strin
 }
 
 /// How much of a sentence a format string contains, and the line where that part begins.
-fn overlap(pieces: &[Piece], sentence: &str) -> (usize, usize) {
+fn measure_overlap(pieces: &[Piece], sentence: &str) -> (usize, usize) {
     let joined = Joined::new(pieces, |piece| piece.text.clone());
     let (mut length, mut first) = (0, None);
     for (start, end) in split(&joined.text) {
@@ -408,9 +411,9 @@ mod tests {
 
     #[test]
     fn shares_add_up() {
-        assert_eq!(shares(30), [16, 7, 7]);
+        assert_eq!(split_count(30), [16, 7, 7]);
         for count in 0..70 {
-            assert_eq!(shares(count).iter().sum::<usize>(), count);
+            assert_eq!(split_count(count).iter().sum::<usize>(), count);
         }
     }
 
@@ -425,7 +428,7 @@ mod tests {
     fn findings_are_traced_to_the_literal_that_says_them() {
         let source = "fn f() {\n    format!(\"{} of it is in use. That \\\n        hurts whoever waits for {name}.\")\n}\n";
         let rules = vec![("r.rs".to_owned(), literals::read(source).unwrap())];
-        let place = |sentence| source_of(&rules, sentence);
+        let place = |sentence| find_source(&rules, sentence);
         assert_eq!(place("5 MiB of it is in use."), Some("r.rs:2".to_owned()));
         assert_eq!(place("That hurts whoever waits for redis."), Some("r.rs:2".to_owned()));
         assert_eq!(place("Something else is said here."), None);
@@ -434,8 +437,10 @@ mod tests {
     #[test]
     fn a_sentence_is_shown_with_what_its_reader_sees_before_it() {
         let text = "# A page\n\nThe first one is here. The second one follows.\n\n## Below it\n\nThe third one is here.\n";
-        let before: Vec<String> =
-            document("a.md", text).into_iter().map(|sentence| sentence.before).collect();
+        let before: Vec<String> = sentences_of_document("a.md", text)
+            .into_iter()
+            .map(|sentence| sentence.before)
+            .collect();
         assert_eq!(before, ["[A page]", "[A page] The first one is here.", "[Below it]"]);
         let help = "\"pagewise\" Shows it. Options: -h\n\"pagewise scan\" Reads pages. Then it prints. Options: \
                     --pid <PID> Only this process. It may end.\n";
@@ -451,13 +456,13 @@ mod tests {
     #[test]
     fn part_of_a_sentence_is_none() {
         let help = "It ends (also if memory ran out). Then: memory ran out. Memory ran out.";
-        let begins = |text: &str| begins_sentence(help, help.find(text).unwrap());
+        let begins = |text: &str| is_sentence_start(help, help.find(text).unwrap());
         assert!(begins("It ends") && begins("memory ran out. M") && begins("Memory ran out"));
         assert!(!begins("memory ran out)"));
     }
 
     fn before_of(help: &str, text: &str) -> String {
-        before(help, help.find(text).unwrap())
+        text_before(help, help.find(text).unwrap())
     }
 
     #[test]

@@ -124,40 +124,40 @@ pub(crate) fn ensure_none(faults: &[Fault]) -> Result<()> {
 }
 
 pub(crate) fn main() -> Result<()> {
-    let mut faults = faults(&Turns::read()?)?;
-    faults.extend(long_lines()?);
-    faults.extend(links::faults()?);
+    let mut faults = find_faults(&Turns::read()?)?;
+    faults.extend(find_long_lines()?);
+    faults.extend(links::find_faults()?);
     ensure_none(&faults)?;
     println!("no banned turn of phrase, no long line, and no link that leads nowhere");
     Ok(())
 }
 
-fn faults(turns: &Turns) -> Result<Vec<Fault>> {
+fn find_faults(turns: &Turns) -> Result<Vec<Fault>> {
     let mut faults = Vec::new();
     for (path, text) in run::texts(DOCUMENTS)? {
         for passage in prose::passages(&text) {
-            faults.extend(faults_in(turns, &path, &passage.pieces));
+            faults.extend(find_faults_in(turns, &path, &passage.pieces));
         }
     }
     for (path, said) in literals::read_all(&run::texts(SOURCES)?)? {
         for pieces in &said.literals {
-            faults.extend(faults_in(turns, &path, pieces));
+            faults.extend(find_faults_in(turns, &path, pieces));
         }
     }
     for (path, text) in run::texts(COMMENTED)? {
         for pieces in comments::passages(&path, &text) {
-            faults.extend(faults_in(turns, &path, &pieces));
+            faults.extend(find_faults_in(turns, &path, &pieces));
         }
     }
     Ok(faults)
 }
 
-fn faults_in(turns: &Turns, path: &str, pieces: &[Piece]) -> Vec<Fault> {
+fn find_faults_in(turns: &Turns, path: &str, pieces: &[Piece]) -> Vec<Fault> {
     let found = turns.find(pieces).into_iter();
     found.map(|(line, what)| Fault { path: path.to_owned(), line, what }).collect()
 }
 
-fn long_lines() -> Result<Vec<Fault>> {
+fn find_long_lines() -> Result<Vec<Fault>> {
     let mut faults = Vec::new();
     for (path, text) in run::texts(DOCUMENTS)? {
         for (line, width) in prose::long_lines(&text, COLUMNS) {

@@ -42,7 +42,7 @@ pub(super) fn main(program: &Path, boots: u16, machine: &str) -> Result<()> {
     let (mut rows, mut bad) = (Vec::new(), Vec::new());
     for suite in SUITES {
         run::output(lab().args(["guest", "--kernel", suite, "--", "true"]))?;
-        let found = all(boots, || boot(lab(), suite))?;
+        let found = boot_all(boots, || boot(lab(), suite))?;
         rows.extend(found.rows(suite));
         bad.extend(found.bad);
     }
@@ -54,7 +54,7 @@ pub(super) fn main(program: &Path, boots: u16, machine: &str) -> Result<()> {
     Ok(())
 }
 
-fn all(boots: u16, boot: impl Fn() -> Result<Value> + Sync) -> Result<Boots> {
+fn boot_all(boots: u16, boot: impl Fn() -> Result<Value> + Sync) -> Result<Boots> {
     let (begun, sum) = (AtomicU16::new(0), Mutex::new(Boots::default()));
     std::thread::scope(|scope| {
         let work = || -> Result<()> {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_guest_is_started_once() {
-        let boots = all(7, || Ok(run("exited", 1.0))).unwrap();
+        let boots = boot_all(7, || Ok(run("exited", 1.0))).unwrap();
         assert_eq!((boots.seconds.len(), boots.bad.len()), (7, 0));
     }
 }

@@ -54,7 +54,7 @@ swap = [{ zswap = "lzo", percent = 15, accept = 80, shrinker = true }, { file = 
 /// Bytes of memory of this program that `thp collapse` collapses.
 const SUBJECT: usize = 64 << 20;
 
-fn victims(folder: &Path) -> Result<Vec<Victim>> {
+fn list_victims(folder: &Path) -> Result<Vec<Victim>> {
     let experiment = folder.join("killed.toml");
     std::fs::write(&experiment, EXPERIMENT)?;
     let (experiment, own) = (experiment.display().to_string(), std::process::id().to_string());
@@ -93,7 +93,7 @@ pub(super) fn main(kills: u16, aborts: u16, program: &Path, machine: &str) -> Re
     std::fs::create_dir(&folder)?;
     let borrower = Borrower { program, folder: &folder };
     let watcher = Watcher::start(&borrower)?;
-    let done = all(kills, aborts, &borrower);
+    let done = kill_all(kills, aborts, &borrower);
     watcher.end()?;
     let (counts, left) = done?;
     println!(
@@ -145,9 +145,9 @@ until rm -rf "$1" 2> /dev/null && sleep 1 && ! [ -e "$1" ]; do [ $((n += 1)) -lt
 
 type Counts = BTreeMap<(&'static str, &'static str), Count>;
 
-fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<String>)> {
+fn kill_all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<String>)> {
     let subject = vec![1_u8; SUBJECT];
-    let victims = victims(borrower.folder)?;
+    let victims = list_victims(borrower.folder)?;
     let first = borrower.state()?;
     println!("{} things are compared before and after each run", first.0.len());
     let (mut counts, mut suspects, mut left) = (Counts::new(), Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<
         count.put_back += undone.as_ref().map_or(0, |undone| undone.matches(": put back").count());
         let verb = victim.verb;
         let run = format!("run {number}, {verb}, {signal} after {after:?}; undo said {undone:?}");
-        let new = borrower.state()?.since(&before);
+        let new = borrower.state()?.things_since(&before);
         // a test that runs at the same time may have changed a value and restored it in between
         let new = new.into_iter().filter(|thing| !first.0.contains(thing));
         suspects.extend(new.map(|thing| (thing, run.clone())));
@@ -169,15 +169,15 @@ fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<
             left.push(run);
         }
     }
-    left.extend(stays(suspects, borrower)?);
-    let gone = first.since(&borrower.state()?);
+    left.extend(find_remaining(suspects, borrower)?);
+    let gone = first.things_since(&borrower.state()?);
     left.extend(gone.into_iter().map(|thing| format!("not there any more: {thing}")));
     std::hint::black_box(subject);
     Ok((counts, left))
 }
 
 /// Returns the things of this list that still exist two minutes after the last run.
-fn stays(suspects: Vec<(String, String)>, borrower: &Borrower<'_>) -> Result<Vec<String>> {
+fn find_remaining(suspects: Vec<(String, String)>, borrower: &Borrower<'_>) -> Result<Vec<String>> {
     let mut there = suspects;
     for _ in 0..120 {
         if there.is_empty() {
@@ -221,7 +221,7 @@ impl Borrower<'_> {
         std::thread::sleep(after);
         if child.try_wait()?.is_none() {
             let pid = child.id().to_string();
-            run::succeed(run::program("kill").args([&format!("-{signal}"), "--", &pid]))?;
+            run::run_to_success(run::program("kill").args([&format!("-{signal}"), "--", &pid]))?;
         }
         child.wait()?;
         Ok(after)
@@ -279,7 +279,7 @@ impl Borrower<'_> {
 }
 
 impl State {
-    fn since(&self, before: &Self) -> Vec<String> {
+    fn things_since(&self, before: &Self) -> Vec<String> {
         self.0.difference(&before.0).cloned().collect()
     }
 }

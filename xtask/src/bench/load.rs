@@ -29,7 +29,7 @@ impl Load {
     /// `groups` cgroups.
     pub(crate) fn start(processes: u16, groups: u16) -> Result<Self> {
         let hierarchy = Hierarchy::find()?;
-        let present = folders(&hierarchy.mount)? + 1; // 1: the parent of the added ones
+        let present = count_folders(&hierarchy.mount)? + 1; // 1: the parent of the added ones
         let groups = usize::from(groups).checked_sub(present).filter(|more| *more > 0);
         let groups =
             groups.with_context(|| format!("{present} memory cgroups are here already"))?;
@@ -66,10 +66,10 @@ impl Drop for Load {
 }
 
 /// The number of folders in a tree: `folder` and all below it.
-fn folders(folder: &Path) -> Result<usize> {
+fn count_folders(folder: &Path) -> Result<usize> {
     let entries = fs::read_dir(folder)?.flatten();
     let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    below.map(|entry| folders(&entry.path())).sum::<Result<usize>>().map(|below| below + 1)
+    below.map(|entry| count_folders(&entry.path())).sum::<Result<usize>>().map(|below| below + 1)
 }
 
 /// A cgroup hierarchy with the memory controller.
@@ -116,21 +116,21 @@ impl Groups {
         let parent = hierarchy.mount.join(format!("pagewise-bench-{}", std::process::id()));
         let switch = hierarchy.mount.join("cgroup.subtree_control");
         if hierarchy.unified && !lists_memory(&switch) {
-            way_back.promise(&format!("echo -memory > {}", switch.display()))?;
+            way_back.run_at_end(&format!("echo -memory > {}", switch.display()))?;
             write(&switch, "+memory")?;
         }
         // A process that has ended may still count as a member of its cgroup for a moment.
         let shown = parent.display();
         let remove = format!("find {shown} -depth -type d -exec rmdir {{}} + 2>/dev/null");
-        way_back.promise(&format!(
+        way_back.run_at_end(&format!(
             "for i in $(seq 100); do [ -e {shown} ] || break; {remove} || sleep 0.1; done"
         ))?;
         let groups = Self { parent, count, _way_back: way_back };
-        make(&groups.parent)?;
+        make_folder(&groups.parent)?;
         if hierarchy.unified {
             write(&groups.parent.join("cgroup.subtree_control"), "+memory")?;
         }
-        (0..count).try_for_each(|at| make(&groups.member(at)))?;
+        (0..count).try_for_each(|at| make_folder(&groups.member(at)))?;
         Ok(groups)
     }
 
@@ -144,7 +144,7 @@ fn lists_memory(path: &Path) -> bool {
     text.split_whitespace().any(|controller| controller == "memory")
 }
 
-fn make(folder: &Path) -> Result<()> {
+fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir(folder).with_context(|| format!("{} (root?)", folder.display()))
 }
 

@@ -104,30 +104,38 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     match args.instead {
         Instead { kills: Some(kills), .. } => {
             let runs = kills.saturating_add(aborts);
-            kills::main(kills, aborts, &program, &machine(&format!("{runs} runs"))?)
+            kills::main(kills, aborts, &program, &describe_machine(&format!("{runs} runs"))?)
         }
-        Instead { guests: Some(boots), .. } => {
-            guests::main(&program, boots, &machine(&format!("{boots} guests of each suite"))?)
+        Instead { guests: Some(boots), .. } => guests::main(
+            &program,
+            boots,
+            &describe_machine(&format!("{boots} guests of each suite"))?,
+        ),
+        Instead { scan: true, .. } => {
+            scan::main(runs, &describe_machine(&format!("{runs} rounds"))?)
         }
-        Instead { scan: true, .. } => scan::main(runs, &machine(&format!("{runs} rounds"))?),
-        Instead { zram: true, .. } => zram::main(runs, &machine(&format!("{runs} rounds"))?),
-        Instead { thp: true, .. } => thp::main(runs, &program, &machine(&format!("{runs} pairs"))?),
+        Instead { zram: true, .. } => {
+            zram::main(runs, &describe_machine(&format!("{runs} rounds"))?)
+        }
+        Instead { thp: true, .. } => {
+            thp::main(runs, &program, &describe_machine(&format!("{runs} pairs"))?)
+        }
         Instead { plans: true, .. } => {
-            plans::main(runs, &program, &machine(&format!("{runs} rounds"))?)
+            plans::main(runs, &program, &describe_machine(&format!("{runs} rounds"))?)
         }
-        Instead { .. } => promises(args, &program),
+        Instead { .. } => measure_promises(args, &program),
     }
 }
 
 /// Measures the promises in SPECIFICATION.md that every report must keep.
-fn promises(args: &Args, program: &Path) -> Result<()> {
+fn measure_promises(args: &Args, program: &Path) -> Result<()> {
     let size = artefact::size_of_static(program)?;
-    let cost = example("pagewise-observe", "snapshot_cost")?;
+    let cost = build_example("pagewise-observe", "snapshot_cost")?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let machine = machine(&format!(
+    let machine = describe_machine(&format!(
         "{} rounds with {} processes added and {} memory cgroups",
         args.runs, args.processes, args.groups
     ))?;
@@ -139,9 +147,9 @@ fn promises(args: &Args, program: &Path) -> Result<()> {
 
 /// Builds an example of a package with the same target and flags as the program, so that
 /// dependencies are built once.
-fn example(package: &str, name: &str) -> Result<PathBuf> {
+fn build_example(package: &str, name: &str) -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/build-static.sh");
-    run::succeed(run::program(&script).args(["--package", package, "--example", name]))?;
+    run::run_to_success(run::program(&script).args(["--package", package, "--example", name]))?;
     let program = run::output(run::program(&script).arg("--where"))?;
     let program = run::project().join(program.trim());
     Ok(program.parent().context("no target folder")?.join("examples").join(name))
@@ -222,7 +230,7 @@ fn rows(rounds: &Rounds, size: u64) -> [Option<Row>; 11] {
 }
 
 /// Describes what the numbers depend on: machine, load by other programs, command.
-fn machine(what: &str) -> Result<String> {
+fn describe_machine(what: &str) -> Result<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let cpus = std::thread::available_parallelism()?;
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo")?;

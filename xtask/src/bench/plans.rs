@@ -80,12 +80,12 @@ pub(super) fn main(rounds: u16, program: &Path, machine: &str) -> Result<()> {
 
 impl Bench<'_> {
     fn prepare(&self) -> Result<()> {
-        run::succeed(run::program("cp").args(["--archive", "/etc"]).arg(&self.folder))?;
+        run::run_to_success(run::program("cp").args(["--archive", "/etc"]).arg(&self.folder))?;
         let state = self.folder.join("state");
         fs::create_dir(&state)?;
         for (_, path) in KNOBS {
             let value = fs::read_to_string(path).with_context(|| path.to_owned())?;
-            self.way_back.promise(&format!("echo {} > {path}", value.trim()))?;
+            self.way_back.run_at_end(&format!("echo {} > {path}", value.trim()))?;
         }
         let planned: Value =
             serde_json::from_str(&run::output(&mut self.command(&["plan", "--json"]))?)?;

@@ -12,8 +12,8 @@ use super::table::{self, Row, Unit};
 use crate::run;
 
 pub(super) fn main(runs: u16, machine: &str) -> Result<()> {
-    let speed = super::example("pagewise", "scan_speed")?;
-    let device = Device::take("64M")?;
+    let speed = super::build_example("pagewise", "scan_speed")?;
+    let device = Device::create("64M")?;
     let rounds: Vec<Value> = (0..runs)
         .map(|_| {
             let said = run::output(run::program(&speed).arg(device.id.to_string()))?;

@@ -20,9 +20,9 @@ impl Spread {
         Some(Self {
             runs: sorted.len(),
             smallest: *sorted.first()?,
-            lower_quarter: between(&sorted, 1)?,
-            median: between(&sorted, 2)?,
-            upper_quarter: between(&sorted, 3)?,
+            lower_quarter: interpolate_quartile(&sorted, 1)?,
+            median: interpolate_quartile(&sorted, 2)?,
+            upper_quarter: interpolate_quartile(&sorted, 3)?,
             largest: *sorted.last()?,
         })
     }
@@ -30,7 +30,7 @@ impl Spread {
 
 /// The value below which this many quarters of the values lie, interpolated linearly between the
 /// two nearest values.
-fn between(sorted: &[f64], quarters: usize) -> Option<f64> {
+fn interpolate_quartile(sorted: &[f64], quarters: usize) -> Option<f64> {
     let steps = sorted.len().checked_sub(1)? * quarters;
     let (below, part) = (steps / 4, (steps % 4) as f64 / 4.0);
     let low = sorted.get(below)?;

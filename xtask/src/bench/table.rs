@@ -18,7 +18,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    fn show(self, value: f64) -> String {
+    fn format_value(self, value: f64) -> String {
         match self {
             Self::Seconds => format!("{value:.2} s"),
             Self::Percent => format!("{:.1} %", value * 100.0),
@@ -73,7 +73,7 @@ impl Row {
     }
 
     pub(super) fn cells(&self) -> [String; 6] {
-        let show = |value| self.unit.show(value);
+        let show = |value| self.unit.format_value(value);
         let range = |low, high| match self.spread.runs {
             1 => "–".to_owned(),
             _ => format!("{} to {}", show(low), show(high)),

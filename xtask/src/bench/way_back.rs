@@ -25,7 +25,7 @@ impl WayBack {
 
     /// Registers a command to be run when this process ends. The command registered last is run
     /// first.
-    pub(super) fn promise(&self, command: &str) -> Result<()> {
+    pub(super) fn run_at_end(&self, command: &str) -> Result<()> {
         let mut told = self.watcher.stdin.as_ref().context("no way to tell the way back")?;
         writeln!(told, "{command}")?;
         Ok(())

@@ -75,7 +75,7 @@ struct Bench {
 
 pub(super) fn main(rounds: u16, machine: &str) -> Result<()> {
     ensure!(rounds >= LEAST, "expected at least {LEAST} rounds, found {rounds}");
-    let ours = super::example("pagewise-bench", "block_speed")?;
+    let ours = super::build_example("pagewise-bench", "block_speed")?;
     let bench = Bench::new(ours)?;
     let mut cells: Vec<Cell> = shapes().map(|shape| Cell { shape, pairs: Vec::new() }).collect();
     for round in 0..rounds {
@@ -86,7 +86,7 @@ pub(super) fn main(rounds: u16, machine: &str) -> Result<()> {
                 bench.fill(contents)?;
                 filled = Some(contents);
             }
-            cell.pairs.push(bench.pair(cell.shape, round % 2 == 0)?);
+            cell.pairs.push(bench.measure_valid_pair(cell.shape, round % 2 == 0)?);
         }
     }
     let ratio = "ratio";
@@ -112,10 +112,10 @@ fn shapes() -> impl Iterator<Item = Shape> {
 
 impl Bench {
     fn new(ours: PathBuf) -> Result<Self> {
-        let image = image()?;
-        let device = Device::take(&image.len().to_string())?;
+        let image = read_image()?;
+        let device = Device::create(&image.len().to_string())?;
         let folder = PathBuf::from(format!("/dev/shm/pagewise-bench-{}", std::process::id()));
-        device.promise(&format!("rm -r {}", folder.display()))?;
+        device.run_at_end(&format!("rm -r {}", folder.display()))?;
         fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
         Ok(Self { device, ours, folder, image })
     }
@@ -141,7 +141,7 @@ impl Bench {
     /// Measures `pagewise bench` and fio once each, and repeats this if fio's random data reached
     /// the device: under heavy load the ramp may end before fio fills its buffer, and then fio
     /// writes that data.
-    fn pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
+    fn measure_valid_pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
         for _ in 0..TRIES {
             let before = self.stored_size()?;
             let pair = self.measure_pair(shape, ours_first)?;
@@ -155,11 +155,11 @@ impl Bench {
 
     fn measure_pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
         if ours_first {
-            let ours = self.ours(shape)?;
+            let ours = self.measure_ours(shape)?;
             return Ok((ours, self.fio(shape)?));
         }
         let fio = self.fio(shape)?;
-        Ok((self.ours(shape)?, fio))
+        Ok((self.measure_ours(shape)?, fio))
     }
 
     /// Bytes that the device stores after compression (`compr_data_size`).
@@ -168,7 +168,7 @@ impl Bench {
         Ok(text.split_whitespace().nth(1).context("mm_stat")?.parse()?)
     }
 
-    fn ours(&self, shape: Shape) -> Result<Cost> {
+    fn measure_ours(&self, shape: Shape) -> Result<Cost> {
         let mut command = run::program(&self.ours);
         command.arg(self.device.path()).arg(self.folder.join("pages"));
         command.args([shape.block.to_string(), shape.jobs.to_string()]);
@@ -238,7 +238,7 @@ fn cost_of_fio(child: Child, shape: Shape) -> Result<Cost> {
 
 /// Reads the machine's largest programs and libraries, one after the other, as contents of the
 /// device.
-fn image() -> Result<Vec<u8>> {
+fn read_image() -> Result<Vec<u8>> {
     let mut files = Vec::new();
     for folder in ["/usr/bin", "/usr/lib/x86_64-linux-gnu"] {
         for entry in fs::read_dir(folder).context(folder)?.flatten() {

@@ -62,7 +62,7 @@ impl Ended {
     }
 
     /// Describes in words how the command ended.
-    pub(super) fn why(&self) -> String {
+    pub(super) fn describe_end(&self) -> String {
         self.cut.map_or_else(|| self.status.to_string(), str::to_owned)
     }
 

@@ -102,7 +102,7 @@ pub(super) fn job(
 /// Makes a job that changes settings of this machine. At a time, only one such job of this run is
 /// active, and runs that happen at the same time take turns. A job without root cannot change
 /// settings, so it needs no turn.
-pub(super) fn borrowing(
+pub(super) fn machine_changing_job(
     name: &str,
     phase: &'static str,
     after: &[&'static str],
@@ -110,9 +110,9 @@ pub(super) fn borrowing(
     work: impl FnOnce() -> Result<Outcome> + Send + 'static,
 ) -> Job {
     let work = move || {
-        let turn = turn()?;
-        let machine = Machine::look();
-        let outcome = machine.judge(work()?);
+        let turn = wait_for_turn()?;
+        let machine = Machine::read_now();
+        let outcome = machine.add_leftovers(work()?);
         drop(turn);
         Ok((outcome, Vec::new()))
     };
@@ -120,48 +120,50 @@ pub(super) fn borrowing(
 }
 
 /// Waits for this run's turn to change settings of this machine.
-pub(super) fn turn() -> Result<Option<Turn>> {
+pub(super) fn wait_for_turn() -> Result<Option<Turn>> {
     let is_root = rustix::process::geteuid().is_root();
     is_root.then(Turn::wait).transpose().map_err(Into::into)
 }
 
-pub(super) fn urgent(job: Job) -> Job {
+pub(super) fn make_urgent(job: Job) -> Job {
     Job { is_urgent: true, ..job }
 }
 
 /// Makes a job whose result is the exit status of a command.
-pub(super) fn command(
+pub(super) fn command_job(
     name: &'static str,
     phase: &'static str,
     after: &[&'static str],
     guess: f64,
     command: impl FnOnce() -> Command + Send + 'static,
 ) -> Job {
-    let work = move || Ok((ran(name, &mut command())?, Vec::new()));
+    let work = move || Ok((run_command(name, &mut command())?, Vec::new()));
     job(name, phase, after, guess, Box::new(work))
 }
 
-pub(super) fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
+pub(super) fn run_command(name: &str, command: &mut Command) -> Result<Outcome> {
     let ended = child::run_logged(command, name, child::DEADLINE)?;
     if ended.has_succeeded() {
         return Ok(Outcome::new(State::Passed, String::new()));
     }
-    Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())))
+    Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.describe_end())))
 }
 
-/// Runs a command like [`ran`], but prints its lines about what could not be checked even if the
+/// Runs a command like [`run_command`], but prints its lines about what could not be checked even if the
 /// command passed.
-fn ran_with_notes(name: &str, command: &mut Command) -> Result<Outcome> {
+fn run_command_with_notes(name: &str, command: &mut Command) -> Result<Outcome> {
     let ended = child::run_logged(command, name, child::DEADLINE)?;
     let output = ended.output()?;
     if !ended.has_succeeded() {
-        return Ok(Outcome::new(State::Failed, output + &ended.why()));
+        return Ok(Outcome::new(State::Failed, output + &ended.describe_end()));
     }
     let notes: Vec<&str> = output.lines().filter(|line| line.starts_with(NOT_CHECKED)).collect();
     Ok(Outcome::new(State::Passed, notes.join("; ")))
 }
 
-pub(super) fn script(words: &'static [&'static str]) -> impl FnOnce() -> Command + Send + 'static {
+pub(super) fn script_command(
+    words: &'static [&'static str],
+) -> impl FnOnce() -> Command + Send + 'static {
     move || {
         let mut command = run::program(words[0]);
         command.args(&words[1..]);
@@ -178,7 +180,7 @@ fn cargo(words: &'static [&'static str]) -> impl FnOnce() -> Command + Send + 's
 }
 
 /// A command that runs this program with other arguments, as a process whose output can be kept.
-pub(super) fn chore(words: &[&str]) -> Result<Command> {
+pub(super) fn chore_command(words: &[&str]) -> Result<Command> {
     let mut command = run::program(std::env::current_exe()?);
     command.args(words);
     Ok(command)
@@ -188,33 +190,33 @@ pub(super) fn chore(words: &[&str]) -> Result<Command> {
 pub(super) fn jobs(part: Part, setting: &Arc<Setting>) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
     if part != Part::Test {
-        jobs.extend(lint(setting)?);
+        jobs.extend(lint_jobs(setting)?);
     }
     if part != Part::Lint {
         let after: &[&str] = if part == Part::Check { &["clippy"] } else { &[] };
-        jobs.push(tests_anywhere(setting, after));
+        jobs.push(tests_anywhere_job(setting, after));
         let doc_tests = cargo(&["test", "--workspace", "--locked", "--doc"]);
-        jobs.push(command("doc tests", "unit tests", &["build unit tests"], 15.0, doc_tests));
+        jobs.push(command_job("doc tests", "unit tests", &["build unit tests"], 15.0, doc_tests));
     }
     if part == Part::Test {
-        jobs.push(urgent(quick_program(&["build unit tests"])));
-        jobs.push(tests_with_root(setting, &["build unit tests", "quick program"]));
-        let core = script(&["make", "--directory", "kernel/zmerge", "test-core"]);
-        jobs.push(command("zmerge core", "zmerge core", &["build unit tests"], 90.0, core));
+        jobs.push(make_urgent(quick_program_job(&["build unit tests"])));
+        jobs.push(tests_with_root_job(setting, &["build unit tests", "quick program"]));
+        let core = script_command(&["make", "--directory", "kernel/zmerge", "test-core"]);
+        jobs.push(command_job("zmerge core", "zmerge core", &["build unit tests"], 90.0, core));
     }
     Ok(jobs)
 }
 
 /// Makes the jobs of `lint`; style is checked first, before anything is built.
-fn lint(setting: &Setting) -> Result<Vec<Job>> {
+fn lint_jobs(setting: &Setting) -> Result<Vec<Job>> {
     let phase = "static checks";
     let quick = |name: &'static str, words: &[&str]| -> Result<Job> {
-        let mut check = chore(words)?;
-        let work = move || Ok((ran_with_notes(name, &mut check)?, Vec::new()));
+        let mut check = chore_command(words)?;
+        let work = move || Ok((run_command_with_notes(name, &mut check)?, Vec::new()));
         Ok(job(name, phase, &["format"], 1.0, Box::new(work)))
     };
     let mut jobs = vec![
-        command("format", phase, &[], 2.0, cargo(&["fmt", "--all", "--check"])),
+        command_job("format", phase, &[], 2.0, cargo(&["fmt", "--all", "--check"])),
         quick("arrows", &["dag"])?,
         quick("circles", &["circles"])?,
         quick("licences", &["heads"])?,
@@ -223,12 +225,12 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
             // a new advisory is not the fault of the commit, so it is only a note
             let mut check = run::program("xtask/scripts/advisories.sh");
             check.arg("--note");
-            Box::new(move || Ok((ran_with_notes("advisories", &mut check)?, Vec::new())))
+            Box::new(move || Ok((run_command_with_notes("advisories", &mut check)?, Vec::new())))
         }),
         quick("commit messages", &["commits"])?,
         quick("words", &["words"])?,
         // fuzz is a separate workspace, whose lock file must follow our crates' dependencies
-        command("lock file of fuzz", phase, &["format"], 1.0, || {
+        command_job("lock file of fuzz", phase, &["format"], 1.0, || {
             let mut metadata = run::cargo();
             metadata.args(["metadata", "--locked", "--format-version", "1"]);
             metadata.args(["--manifest-path", "fuzz/Cargo.toml"]);
@@ -238,13 +240,13 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
             Box::new(|| {
                 // --all-targets leaves out the targets that a plain `cargo test` leaves out; they
                 // are named below.
-                let mut outcome = ran("clippy", &mut clippy(&["--all-targets"]))?;
+                let mut outcome = run_command("clippy", &mut clippy(&["--all-targets"]))?;
                 for more in [
                     &["--test", "root", "--test", "guest"][..],
                     &["--package", "pagewise", "--features", "lean", "--bin", "pagewise-lean"],
                 ] {
                     if outcome.state.is_good() {
-                        outcome = ran("clippy", &mut clippy(more))?;
+                        outcome = run_command("clippy", &mut clippy(more))?;
                     }
                 }
                 Ok((outcome, Vec::new()))
@@ -257,25 +259,37 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
     }
     // linting and documenting would wait for each other's lock of the build folder, so they run one
     // after the other; other jobs have their own folders
-    jobs.push(command("documentation", "documentation", &["clippy"], 60.0, || {
+    jobs.push(command_job("documentation", "documentation", &["clippy"], 60.0, || {
         let mut command = run::cargo();
         command.args(["doc", "--workspace", "--no-deps", "--locked"]);
         command.env("RUSTDOCFLAGS", "--deny warnings");
         command
     }));
-    let build = script(&["xtask/scripts/build-static.sh"]);
-    jobs.push(urgent(command("shipped program", "shipped program", &["format"], 250.0, build)));
+    let build = script_command(&["xtask/scripts/build-static.sh"]);
+    jobs.push(make_urgent(command_job(
+        "shipped program",
+        "shipped program",
+        &["format"],
+        250.0,
+        build,
+    )));
     for (name, words) in [
         ("its size", &["artefact"][..]),
         ("tables of evidence", &["tables", "--check", "--program"]),
     ] {
-        let mut check = chore(words)?;
+        let mut check = chore_command(words)?;
         check.arg(&setting.shipped);
-        let check = move || Ok((ran(name, &mut check)?, Vec::new()));
+        let check = move || Ok((run_command(name, &mut check)?, Vec::new()));
         jobs.push(job(name, "shipped program", &["shipped program"], 5.0, Box::new(check)));
     }
-    let oldest = script(&["xtask/scripts/check-oldest.sh"]);
-    jobs.push(command("oldest compiler", "oldest compiler", &["shipped program"], 150.0, oldest));
+    let oldest = script_command(&["xtask/scripts/check-oldest.sh"]);
+    jobs.push(command_job(
+        "oldest compiler",
+        "oldest compiler",
+        &["shipped program"],
+        150.0,
+        oldest,
+    ));
     Ok(jobs)
 }
 
@@ -288,13 +302,13 @@ fn clippy(targets: &[&str]) -> Command {
 
 /// Makes a job that builds the program with a profile that compiles fast, for tests outside of
 /// guests.
-pub(super) fn quick_program(after: &[&'static str]) -> Job {
-    let build = script(&["xtask/scripts/build-static.sh", "--quick"]);
-    command("quick program", "root", after, 30.0, build)
+pub(super) fn quick_program_job(after: &[&'static str]) -> Job {
+    let build = script_command(&["xtask/scripts/build-static.sh", "--quick"]);
+    command_job("quick program", "root", after, 30.0, build)
 }
 
 /// Makes a job that builds the tests that need no root, and adds a job for each test program.
-pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
+pub(super) fn tests_anywhere_job(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
     let setting = Arc::clone(setting);
     let work = move || {
         let (outcome, programs) = build("build unit tests", Targets::Anywhere)?;
@@ -304,7 +318,7 @@ pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> 
         }
         Ok((outcome, jobs))
     };
-    urgent(job("build unit tests", "unit tests", after, 300.0, Box::new(work)))
+    make_urgent(job("build unit tests", "unit tests", after, 300.0, Box::new(work)))
 }
 
 /// Builds test programs; cargo's messages about an error are the outcome's text.
@@ -313,7 +327,7 @@ pub(super) fn build(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestPr
     let output = ended.output()?;
     if !ended.has_succeeded() {
         let messages = output.lines().filter(|line| !line.starts_with('{'));
-        let why = ended.why();
+        let why = ended.describe_end();
         let text = messages.chain([why.as_str()]).collect::<Vec<_>>().join("\n");
         return Ok((Outcome::new(State::Failed, text), Vec::new()));
     }
@@ -323,7 +337,7 @@ pub(super) fn build(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestPr
 /// Makes the job for a program's tests; `None` if none of its tests was requested.
 fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     let all = program.tests()?;
-    let in_group = groups::modules_of(&program.name);
+    let in_group = groups::modules_in_groups(&program.name);
     for module in &in_group {
         let there = all.iter().any(|name| name.starts_with(module));
         ensure!(there, "{} has no test in {module}, which a group runs", program.name);
@@ -350,7 +364,7 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
         program.run(&own, &arguments, None)
     };
     Ok(Some(if borrows {
-        borrowing(&name, "unit tests", &[], 60.0, work)
+        machine_changing_job(&name, "unit tests", &[], 60.0, work)
     } else {
         job(&name, "unit tests", &[], 10.0, Box::new(move || Ok((work()?, Vec::new()))))
     }))
@@ -358,20 +372,20 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
 
 /// Builds the tests that need root or guests, and adds their jobs. Tests that need root run one
 /// after the other, because they change the same settings; each test with guests is a separate job.
-pub(super) fn tests_with_root(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
+pub(super) fn tests_with_root_job(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
     let setting = Arc::clone(setting);
     let work = move || {
-        let (outcome, programs) = built_root_tests()?;
+        let (outcome, programs) = build_root_tests()?;
         let jobs =
             if outcome.state.is_good() { root_jobs(&setting, &programs)? } else { Vec::new() };
         Ok((outcome, jobs))
     };
-    urgent(job("build root tests", "root", after, 60.0, Box::new(work)))
+    make_urgent(job("build root tests", "root", after, 60.0, Box::new(work)))
 }
 
 /// Builds the tests that need root or guests, with the example programs that they start.
-pub(super) fn built_root_tests() -> Result<(Outcome, Vec<TestProgram>)> {
-    let examples = ran("build examples", &mut programs::examples_command())?;
+pub(super) fn build_root_tests() -> Result<(Outcome, Vec<TestProgram>)> {
+    let examples = run_command("build examples", &mut programs::examples_command())?;
     if !examples.state.is_good() {
         return Ok((examples, Vec::new()));
     }
@@ -388,7 +402,7 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
     }
     let ignored = guest.ignored_tests()?;
     for name in guest.tests()? {
-        let group = groups::of_guest_test(&name);
+        let group = groups::group_of_guest_test(&name);
         let is_fixed = name.starts_with(groups::FIXED);
         ensure!(is_fixed || group.is_some(), "{name}: no group runs this test, nor does make test");
         let is_chosen = if setting.names.is_empty() { is_fixed } else { setting.wants(&name) };
@@ -402,13 +416,13 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
 fn root_job(setting: &Arc<Setting>, name: &str, root: TestProgram, tests: Vec<String>) -> Job {
     let (own, job_name) = (Arc::clone(setting), name.to_owned());
     let work = move || {
-        let turn = turn()?;
-        let machine = Machine::look();
+        let turn = wait_for_turn()?;
+        let machine = Machine::read_now();
         let names = tests.iter().map(String::as_str);
         let arguments: Vec<&str> = ["--test-threads=1"].into_iter().chain(names).collect();
-        let outcome = machine.judge(root.run(&job_name, &arguments, Some(&own.given))?);
+        let outcome = machine.add_leftovers(root.run(&job_name, &arguments, Some(&own.given))?);
         drop(turn);
-        Ok(programs::again_alone(outcome, &job_name, "root", &root, &own.given, true))
+        Ok(programs::outcome_with_retry(outcome, &job_name, "root", &root, &own.given, true))
     };
     Job { borrows: true, ..job(name, "root", &[], 240.0, Box::new(work)) }
 }
@@ -419,7 +433,7 @@ fn guest_job(setting: &Arc<Setting>, guest: &TestProgram, test: &str) -> Job {
     let own = job_name.clone();
     let work = move || {
         let outcome = guest.run(&own, &["--exact", &name], Some(&setting.given))?;
-        Ok(programs::again_alone(outcome, &own, "guests", &guest, &setting.given, false))
+        Ok(programs::outcome_with_retry(outcome, &own, "guests", &guest, &setting.given, false))
     };
     let job = job(&job_name, "guests", &[], 60.0, Box::new(work));
     Job { guest_cpus: groups::guest_cpus(test), ..job }

@@ -44,7 +44,7 @@ pub(super) fn lean_program() -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/build-static.sh");
     let log = "lean program";
     let ended = child::run_logged(run::program(&script).arg("--lean"), log, child::DEADLINE)?;
-    ensure!(ended.has_succeeded(), "{log}: {}{}", ended.output()?, ended.why());
+    ensure!(ended.has_succeeded(), "{log}: {}{}", ended.output()?, ended.describe_end());
     let path = run::output(run::program(script).args(["--lean", "--where"]))?;
     Ok(run::project().join(path.trim()))
 }
@@ -66,13 +66,13 @@ pub(super) fn compute_keys(passes: &Passes, lean: &Path) -> Result<Vec<Keyed>> {
     Ok(GROUPS.iter().map(keyed).collect())
 }
 
-fn differing<'a>(before: &'a Parts, now: &'a Parts) -> BTreeSet<&'a str> {
+fn differing_names<'a>(before: &'a Parts, now: &'a Parts) -> BTreeSet<&'a str> {
     let names = before.keys().chain(now.keys());
     names.filter(|name| before.get(*name) != now.get(*name)).map(String::as_str).collect()
 }
 
 /// Lists some of the names, and how many more there are.
-fn in_words(names: &BTreeSet<&str>) -> Option<String> {
+fn list_in_words(names: &BTreeSet<&str>) -> Option<String> {
     const SHOWN: usize = 2;
     let first: Vec<&str> = names.iter().take(SHOWN).copied().collect();
     let more = names.len().saturating_sub(SHOWN);
@@ -104,7 +104,7 @@ pub(super) fn jobs(
     let needs_whole =
         chosen.iter().any(|one| one.group.runs_program(Program::Whole) || is_borrowing(one));
     if needs_whole {
-        jobs.push(fixed::urgent(Job { phase: PHASE, ..fixed::quick_program(&[]) }));
+        jobs.push(fixed::make_urgent(Job { phase: PHASE, ..fixed::quick_program_job(&[]) }));
     }
     let builds: [(&'static str, Vec<Keyed>, Targets, &[&'static str]); 2] = [
         ("build unit tests", anywhere, Targets::Anywhere, &[]),
@@ -123,7 +123,7 @@ pub(super) fn jobs(
         let work = move || {
             let (outcome, programs) = match targets {
                 Targets::Anywhere => fixed::build(name, targets)?,
-                Targets::Root => fixed::built_root_tests()?,
+                Targets::Root => fixed::build_root_tests()?,
             };
             let followers = wanted.iter().filter(|_| outcome.state.is_good());
             let followers =
@@ -131,7 +131,7 @@ pub(super) fn jobs(
             let followers = followers.collect();
             Ok((outcome, followers))
         };
-        jobs.push(fixed::urgent(fixed::job(name, PHASE, after, 60.0, Box::new(work))));
+        jobs.push(fixed::make_urgent(fixed::job(name, PHASE, after, 60.0, Box::new(work))));
     }
     jobs
 }
@@ -150,7 +150,7 @@ fn job(
     let guess = minutes * 60.0;
     let job = match group.runs {
         Runs::Borrowing(_) => {
-            fixed::borrowing(group.name, PHASE, after, guess, move || Ok(work()?.0))
+            fixed::machine_changing_job(group.name, PHASE, after, guess, move || Ok(work()?.0))
         }
         _ => fixed::job(group.name, PHASE, after, guess, Box::new(work)),
     };
@@ -168,14 +168,14 @@ fn run_group(
     let group = one.group;
     let mut command = command_of(setting, group, programs)?;
     if is_traced {
-        command = trace::trace(&command, &trace::log(group.name)?);
+        command = trace::trace(&command, &trace::log_path(group.name)?);
     }
     let started = Instant::now();
     let ended = child::run_logged(&mut command, group.name, child::DEADLINE)?;
     let mut outcome = match group.runs {
         Runs::Guests { .. } | Runs::Tests { .. } => programs::outcome(&ended)?,
         _ if ended.has_succeeded() => Outcome::new(State::Passed, String::new()),
-        _ => Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())),
+        _ => Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.describe_end())),
     };
     if is_traced && outcome.state == State::Passed {
         outcome = trace::judge(group, outcome)?;
@@ -184,18 +184,18 @@ fn run_group(
         let minutes = (started.elapsed().as_secs_f64() / 6.0).round() / 10.0;
         let (tests, inputs) = (outcome.tests.passed, one.inputs.clone());
         let pass = Pass { passed: today()?, minutes, tests, inputs };
-        outcome.text = remember(setting, one, passes, &pass)?.unwrap_or(outcome.text);
+        outcome.text = record_pass(setting, one, passes, &pass)?.unwrap_or(outcome.text);
     }
     if let Runs::Guests { .. } = group.runs {
         let guest = programs::find(programs, GUEST)?;
         let given = setting.inputs_for(group);
-        return Ok(programs::again_alone(outcome, group.name, PHASE, guest, &given, false));
+        return Ok(programs::outcome_with_retry(outcome, group.name, PHASE, guest, &given, false));
     }
     Ok((outcome, Vec::new()))
 }
 
 /// Records a pass. If that fails, returns why; the tests are still passed.
-fn remember(
+fn record_pass(
     setting: &Setting,
     one: &Keyed,
     passes: &Passes,
@@ -214,10 +214,10 @@ fn remember(
 
 fn command_of(setting: &Setting, group: &Group, built: &[TestProgram]) -> Result<Command> {
     Ok(match group.runs {
-        Runs::Command(words) => fixed::script(words)(),
-        Runs::Chore(words) => fixed::chore(words)?,
+        Runs::Command(words) => fixed::script_command(words)(),
+        Runs::Chore(words) => fixed::chore_command(words)?,
         Runs::Borrowing(words) => {
-            let mut chore = fixed::chore(words)?;
+            let mut chore = fixed::chore_command(words)?;
             chore.arg(&setting.given.static_program);
             chore
         }
@@ -225,7 +225,7 @@ fn command_of(setting: &Setting, group: &Group, built: &[TestProgram]) -> Result
             let guest = programs::find(built, GUEST)?;
             let ignored = guest.ignored_tests()?;
             let is_own = |test: &String| {
-                let own = super::groups::of_guest_test(test).map(|group| group.name);
+                let own = super::groups::group_of_guest_test(test).map(|group| group.name);
                 own == Some(group.name) && !ignored.contains(test)
             };
             let tests: Vec<String> = guest.tests()?.into_iter().filter(is_own).collect();
@@ -287,7 +287,8 @@ pub(super) fn table(all: &[Keyed]) -> String {
 }
 
 fn describe_change(one: &Keyed, last: &Pass) -> String {
-    in_words(&differing(&last.inputs, &one.inputs)).unwrap_or_else(|| "its description".to_owned())
+    list_in_words(&differing_names(&last.inputs, &one.inputs))
+        .unwrap_or_else(|| "its description".to_owned())
 }
 
 /// Prints for each of the last `count` commits which groups had to run, and the mean of their
@@ -396,8 +397,8 @@ mod tests {
         };
         let before = parts(&[("a", "1"), ("b", "1"), ("c", "1")]);
         let now = parts(&[("a", "1"), ("b", "2"), ("d", "1"), ("e", "1")]);
-        let names = differing(&before, &now);
-        assert_eq!(in_words(&names).as_deref(), Some("b, c and 2 more"));
-        assert_eq!(in_words(&differing(&now, &now)), None);
+        let names = differing_names(&before, &now);
+        assert_eq!(list_in_words(&names).as_deref(), Some("b, c and 2 more"));
+        assert_eq!(list_in_words(&differing_names(&now, &now)), None);
     }
 }

@@ -764,7 +764,7 @@ impl Group {
     /// Number of virtual CPUs of the group's guests; 0 if it starts none.
     pub(super) fn guest_cpus(&self) -> usize {
         match self.runs {
-            Runs::Guests { tests, .. } if tests.iter().any(|test| is_wide(test)) => 2,
+            Runs::Guests { tests, .. } if tests.iter().any(|test| has_two_cpus(test)) => 2,
             Runs::Guests { .. } => 1,
             _ => 0,
         }
@@ -782,7 +782,7 @@ pub(super) const FIXED: &str = "fixed::";
 
 /// The group of a test in guests: the group with the longest prefix that matches the test's name.
 /// `None` for a test that `make test` runs.
-pub(super) fn of_guest_test(test: &str) -> Option<&'static Group> {
+pub(super) fn group_of_guest_test(test: &str) -> Option<&'static Group> {
     let named = |group: &&Group| match group.runs {
         Runs::Guests { tests, .. } => {
             tests.iter().filter(|start| test.starts_with(**start)).map(|start| start.len()).max()
@@ -793,7 +793,7 @@ pub(super) fn of_guest_test(test: &str) -> Option<&'static Group> {
 }
 
 /// The modules of a test program whose tests run in groups, not in `make test`.
-pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
+pub(super) fn modules_in_groups(program: &str) -> Vec<&'static str> {
     let module = |group: &Group| match group.runs {
         Runs::Tests { program: of, module } if program == of => Some(module),
         _ => None,
@@ -810,13 +810,13 @@ const WIDE: [&str; 5] = [
     "zmerge::other_suites::",
 ];
 
-fn is_wide(test: &str) -> bool {
+fn has_two_cpus(test: &str) -> bool {
     WIDE.iter().any(|wide| test.starts_with(wide) || wide.starts_with(test))
 }
 
 /// Number of virtual CPUs of the guest that a test starts.
 pub(super) fn guest_cpus(test: &str) -> usize {
-    if is_wide(test) { 2 } else { 1 }
+    if has_two_cpus(test) { 2 } else { 1 }
 }
 
 #[cfg(test)]
@@ -850,7 +850,7 @@ mod tests {
 
     #[test]
     fn a_test_in_guests_belongs_to_the_group_that_names_most_of_it() {
-        let name = |test: &str| of_guest_test(test).map(|group| group.name);
+        let name = |test: &str| group_of_guest_test(test).map(|group| group.name);
         assert_eq!(name("systemd::guest_systemd_is_whole"), Some("guest-systemd"));
         assert_eq!(name("systemd::other_suites::guest_x"), Some("systemd-suites"));
         assert_eq!(name("reboots::long::plans::guest_x"), Some("plan-reboots"));

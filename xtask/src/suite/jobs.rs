@@ -96,7 +96,7 @@ impl Queue {
     /// Removes from the queue the ready job that should start next: an urgent job; if there is
     /// none, one whose guest has several CPUs; otherwise the longest (the shortest with
     /// `shortest_first`).
-    fn take(&mut self, times: &Times) -> Option<Job> {
+    fn take_next(&mut self, times: &Times) -> Option<Job> {
         let others = self.running - usize::from(self.is_borrowed);
         if self.is_taken {
             return None;
@@ -111,7 +111,7 @@ impl Queue {
             is_free && has_cpus && job.after.iter().all(|name| self.ended.get(*name) == Some(&true))
         };
         let sign = if self.shortest_first { -1.0 } else { 1.0 };
-        let expected = |job: &Job| sign * times.of(&job.name).unwrap_or(job.guess);
+        let expected = |job: &Job| sign * times.seconds_of(&job.name).unwrap_or(job.guess);
         let (at, _) = self.waiting.iter().enumerate().filter(|(_, job)| ready(job)).max_by(
             |(_, a), (_, b)| {
                 let first = |job: &Job| {
@@ -125,7 +125,7 @@ impl Queue {
 
     /// Marks the jobs that wait for a failed job, or for one that does not exist, as ended without
     /// a run.
-    fn give_up(&mut self, now: f64) {
+    fn end_unreachable(&mut self, now: f64) {
         while let Some(at) = self.waiting.iter().position(|job| self.is_hopeless(job)) {
             let job = self.waiting.remove(at);
             self.ended.insert(job.name.clone(), false);
@@ -137,10 +137,10 @@ impl Queue {
     }
 
     /// Marks the jobs that would probably not end in time as ended without a run.
-    fn leave_out(&mut self, now: f64, times: &Times) {
+    fn end_late(&mut self, now: f64, times: &Times) {
         let Some(within) = self.within else { return };
         let is_late = |job: &Job| {
-            let expected = times.of(&job.name).unwrap_or(job.guess);
+            let expected = times.seconds_of(&job.name).unwrap_or(job.guess);
             job.may_be_left_out && now + expected > within
         };
         while let Some(at) = self.waiting.iter().position(is_late) {
@@ -194,7 +194,7 @@ fn run_queue(queue: Queue, times: &Times) -> Vec<Finished> {
     let changed = Condvar::new();
     std::thread::scope(|scope| {
         for _ in 0..=workers {
-            scope.spawn(|| work_off(&queue, &changed, times, begun));
+            scope.spawn(|| run_until_empty(&queue, &changed, times, begun));
         }
     });
     lock(&queue).finished.drain(..).collect()
@@ -204,13 +204,13 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Instant) {
+fn run_until_empty(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Instant) {
     let mut state = lock(queue);
     loop {
         state.halted |= child::is_stopped();
-        state.give_up(begun.elapsed().as_secs_f64());
-        state.leave_out(begun.elapsed().as_secs_f64(), times);
-        if let Some(job) = state.take(times) {
+        state.end_unreachable(begun.elapsed().as_secs_f64());
+        state.end_late(begun.elapsed().as_secs_f64(), times);
+        if let Some(job) = state.take_next(times) {
             let (borrows, guest_cpus, is_alone) = (job.borrows, job.guest_cpus, job.is_alone);
             state.running += 1;
             state.is_taken |= is_alone;
@@ -240,18 +240,18 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
 }
 
 /// Prints a line to standard output. If the pipe is closed, the run continues.
-fn say(line: &str) {
+fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 fn finish(job: Job, begun: Instant) -> (Finished, bool, Vec<Job>) {
     let Job { name, phase, stops_all, work, .. } = job;
     let started = Instant::now();
-    say(&format!("  start   {name}"));
+    print_line(&format!("  start   {name}"));
     let (outcome, added) = work()
         .unwrap_or_else(|error| (Outcome::new(State::Failed, format!("{error:#}")), Vec::new()));
     let seconds = started.elapsed().as_secs_f64();
-    say(&outcome.describe(&name, seconds));
+    print_line(&outcome.describe(&name, seconds));
     let ended_at = begun.elapsed().as_secs_f64();
     (Finished { name, phase, seconds, ended_at, outcome }, stops_all, added)
 }

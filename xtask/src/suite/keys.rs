@@ -124,7 +124,7 @@ impl Keys {
         for name in crates {
             for inside in ["src", "include", "build.rs"] {
                 let folder = format!("crates/{name}/{inside}");
-                let files = self.tree.below(&folder).filter(|(path, _)| !is_own_test(path));
+                let files = self.tree.files_below(&folder).filter(|(path, _)| !is_own_test(path));
                 parts.extend(files.map(|(path, hash)| (path.to_owned(), hash.to_owned())));
             }
         }
@@ -140,7 +140,7 @@ impl Keys {
 
     fn files_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let (folder, end) = path.split_once("/*").unwrap_or((path, ""));
-        self.tree.below(folder).filter(move |(name, _)| {
+        self.tree.files_below(folder).filter(move |(name, _)| {
             let rest = name.strip_prefix(folder).and_then(|rest| rest.strip_suffix(end));
             end.is_empty() || rest.is_some_and(|rest| !rest.is_empty() && !rest[1..].contains('/'))
         })

@@ -30,7 +30,7 @@ pub(super) struct Machine(BTreeSet<String>);
 impl Machine {
     /// Reads which things exist now. The list is only valid for the holder of the turn; only root
     /// can take a turn.
-    pub(super) fn look() -> Self {
+    pub(super) fn read_now() -> Self {
         let is_root = rustix::process::geteuid().is_root();
         let list = fs::read_to_string(Path::new(turn::FOLDER).join("made")).unwrap_or_default();
         Self::of(if is_root { &list } else { "" }, &GROUPS)
@@ -62,8 +62,8 @@ impl Machine {
 
     /// The outcome of tests that started when the machine was in this state. If they left something
     /// behind, they failed.
-    pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
-        let left = self.find_left(Self::look, PATIENCE);
+    pub(super) fn add_leftovers(&self, outcome: Outcome) -> Outcome {
+        let left = self.find_left(Self::read_now, PATIENCE);
         if left.is_empty() {
             return outcome;
         }

@@ -20,7 +20,7 @@ impl Results {
         for line in output.lines() {
             results.add_line(line);
         }
-        results.failures = failures(output);
+        results.failures = parse_failures(output);
         results
     }
 
@@ -43,7 +43,7 @@ impl Results {
 
 /// The names of failed tests, from the list at the end of the output. The line with a test's result
 /// cannot be used, because the output of the test may come between its name and its result.
-fn failures(output: &str) -> Vec<String> {
+fn parse_failures(output: &str) -> Vec<String> {
     let Some((_, list)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
     let names = list.lines().map_while(|line| line.strip_prefix("    "));
     names.map(|name| name.trim_end_matches(" - should panic").to_owned()).collect()
@@ -64,7 +64,7 @@ fn number_before(sums: &str, word: &str) -> u64 {
 }
 
 /// The names of tests in the output of `--list --format terse`.
-pub(super) fn names(listed: &str) -> Vec<String> {
+pub(super) fn parse_names(listed: &str) -> Vec<String> {
     listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
@@ -87,6 +87,6 @@ mod check {
 
     #[test]
     fn names_are_those_of_tests() {
-        assert_eq!(names("a::b: test\nc: benchmark\nd: test\n\n2 tests\n"), ["a::b", "d"]);
+        assert_eq!(parse_names("a::b: test\nc: benchmark\nd: test\n\n2 tests\n"), ["a::b", "d"]);
     }
 }

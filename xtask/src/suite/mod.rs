@@ -38,7 +38,7 @@ use self::busy::BusyThreads;
 use self::fixed::{Part, Setting};
 use self::jobs::{Finished, Job};
 use self::libtest::Results;
-use self::outcome::{State, span};
+use self::outcome::{State, format_seconds};
 use self::passes::Passes;
 use self::programs::{AGAIN, ForGuests};
 use self::table::Budgets;
@@ -90,7 +90,7 @@ pub(crate) struct GroupsArgs {
 /// Runs a fixed part of the checks.
 pub(crate) fn main(args: &SuiteArgs) -> Result<()> {
     let budgets = Budgets::read(args.part.name())?;
-    budgets.cover(&args.part.phases())?;
+    budgets.check_phases(&args.part.phases())?;
     let setting = Arc::new(setting(Vec::new())?);
     let jobs = fixed::jobs(args.part, &setting)?;
     run_jobs(jobs, &budgets, args.part.name(), args.since, None)
@@ -102,13 +102,13 @@ pub(crate) fn test(args: &TestArgs) -> Result<()> {
     let mut jobs = Vec::new();
     let mut before: Vec<&'static str> = Vec::new();
     if !args.no_unit {
-        jobs.push(fixed::tests_anywhere(&setting, &[]));
+        jobs.push(fixed::tests_anywhere_job(&setting, &[]));
         before.push("build unit tests");
     }
     if args.root {
-        jobs.push(fixed::quick_program(&before));
+        jobs.push(fixed::quick_program_job(&before));
         before.push("quick program");
-        jobs.push(fixed::tests_with_root(&setting, &before));
+        jobs.push(fixed::tests_with_root_job(&setting, &before));
     }
     let _busy = BusyThreads::start(args.busy);
     run_jobs(jobs, &Budgets::default(), "test", None, None)
@@ -145,7 +145,7 @@ pub(crate) fn groups(args: &GroupsArgs) -> Result<()> {
 pub(crate) fn bless() -> Result<()> {
     let mut command = run::cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
-    run::succeed(command.env("BLESS", "1"))?;
+    run::run_to_success(command.env("BLESS", "1"))?;
     println!("read the difference before you commit it: git diff");
     Ok(())
 }
@@ -201,15 +201,19 @@ fn run_jobs(
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let finished = jobs::run_all(jobs, processors, &times, part == "groups", within);
     let tests = remember_times(&finished, &mut times);
-    if let Err(error) = times.keep(&shared) {
+    if let Err(error) = times.store(&shared) {
         println!("run times are not kept: {error:#}");
     }
     print!("{}", table::print_table(&finished, budgets, &tests));
     if let Some(seconds) = prepared {
         let all = finished.iter().map(|one| one.ended_at).fold(0.0, f64::max) + seconds;
-        println!("\nall of it took {}, {} of it before the first job", span(all), span(seconds));
+        println!(
+            "\nall of it took {}, {} of it before the first job",
+            format_seconds(all),
+            format_seconds(seconds)
+        );
     }
-    end(&finished, part)
+    print_totals(&finished, part)
 }
 
 fn seconds_since(since: u64) -> Result<f64> {
@@ -237,7 +241,7 @@ fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)
 
 /// Lists tests that failed first and passed when they ran again alone, each with both logs. The run
 /// passes, but these tests must be fixed.
-fn flaky(finished: &[Finished], bold: bool) -> String {
+fn list_flaky(finished: &[Finished], bold: bool) -> String {
     let mut text = String::new();
     for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
         let Some(first) = one.name.strip_suffix(AGAIN) else { continue };
@@ -255,7 +259,7 @@ fn flaky(finished: &[Finished], bold: bool) -> String {
 
 /// Lists the groups that were not run because there was not enough time, so that their result is
 /// unknown.
-fn left_out(finished: &[Finished], bold: bool) -> String {
+fn list_left_out(finished: &[Finished], bold: bool) -> String {
     let names: Vec<&str> = finished
         .iter()
         .filter(|one| one.outcome.state == State::NoTime)
@@ -275,7 +279,7 @@ fn left_out(finished: &[Finished], bold: bool) -> String {
 
 /// Prints the totals as the last line, and stores them in `target/totals` for callers that run
 /// several parts.
-fn end(finished: &[Finished], part: &str) -> Result<()> {
+fn print_totals(finished: &[Finished], part: &str) -> Result<()> {
     let mut totals = Results::default();
     for one in finished {
         totals.add(&one.outcome.tests);
@@ -290,7 +294,7 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
         .map(|one| one.name.as_str())
         .collect();
     let is_terminal = std::io::stdout().is_terminal();
-    let flaky = flaky(finished, is_terminal) + &left_out(finished, is_terminal);
+    let flaky = list_flaky(finished, is_terminal) + &list_left_out(finished, is_terminal);
     if !flaky.is_empty() {
         print!("\n{flaky}");
     }
@@ -298,7 +302,7 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
         println!("\nnot passed: {}", bad.join(", "));
     }
     let line = format!("{} passed, {} failed", totals.passed, totals.failed);
-    keep_totals(&run::project().join("target/totals"), part, &format!("{line}\n{flaky}"))?;
+    store_totals(&run::project().join("target/totals"), part, &format!("{line}\n{flaky}"))?;
     println!("{line}");
     if child::is_stopped() {
         std::process::exit(130);
@@ -311,7 +315,7 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
     Ok(())
 }
 
-fn keep_totals(folder: &Path, part: &str, text: &str) -> Result<()> {
+fn store_totals(folder: &Path, part: &str, text: &str) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join(part), text)?;
     Ok(())

@@ -53,16 +53,16 @@ impl Outcome {
         let text = self.text.trim_end();
         match self.state {
             State::Failed | State::FailedOnce => {
-                format!("  {word:9} {name}, {}\n{text}\n  ^ {name}", span(seconds))
+                format!("  {word:9} {name}, {}\n{text}\n  ^ {name}", format_seconds(seconds))
             }
-            _ if text.is_empty() => format!("  {word:9} {name}, {}", span(seconds)),
-            _ => format!("  {word:9} {name}, {}: {text}", span(seconds)),
+            _ if text.is_empty() => format!("  {word:9} {name}, {}", format_seconds(seconds)),
+            _ => format!("  {word:9} {name}, {}: {text}", format_seconds(seconds)),
         }
     }
 }
 
 /// Formats a number of seconds for readers.
-pub(super) fn span(seconds: f64) -> String {
+pub(super) fn format_seconds(seconds: f64) -> String {
     match seconds {
         short if short < 10.0 => format!("{short:.1} s"),
         middle if middle < 100.0 => format!("{middle:.0} s"),

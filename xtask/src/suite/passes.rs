@@ -59,7 +59,7 @@ impl Passes {
     }
 
     /// Paths of the passes of a group, the last pass first.
-    fn all(&self, group: &str) -> Vec<PathBuf> {
+    fn list_passes(&self, group: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.folder.join(group)).into_iter().flatten().flatten();
         let files = entries.map(|entry| entry.path());
         let files = files.filter(|path| path.extension().is_some_and(|end| end == "toml"));
@@ -72,7 +72,7 @@ impl Passes {
     /// The last pass of a group, whatever its inputs were.
     pub(super) fn last(&self, group: &str) -> Option<Pass> {
         let read = |path: &PathBuf| toml::from_str(&fs::read_to_string(path).ok()?).ok();
-        self.all(group).iter().find_map(read)
+        self.list_passes(group).iter().find_map(read)
     }
 
     /// Stores a pass, and removes the oldest passes of the group.
@@ -81,7 +81,7 @@ impl Passes {
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         write_whole(&path, &toml::to_string(pass)?)?;
-        for old in self.all(group).into_iter().skip(KEPT) {
+        for old in self.list_passes(group).into_iter().skip(KEPT) {
             // another run may have removed the file meanwhile
             let _ = fs::remove_file(old);
         }
@@ -145,7 +145,7 @@ mod tests {
         for number in 0..KEPT + 5 {
             passes.record("fuzz", &format!("k{number}"), &pass(1.0)).unwrap();
         }
-        assert_eq!(passes.all("fuzz").len(), KEPT);
+        assert_eq!(passes.list_passes("fuzz").len(), KEPT);
     }
 
     #[test]

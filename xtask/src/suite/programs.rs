@@ -63,12 +63,12 @@ pub(super) fn examples_command() -> Command {
 /// Finds the test programs in the messages of cargo.
 pub(super) fn parse_built(messages: &str) -> Result<Vec<TestProgram>> {
     let lines = messages.lines().filter(|line| line.starts_with('{'));
-    let programs: Vec<TestProgram> = lines.filter_map(program).collect();
+    let programs: Vec<TestProgram> = lines.filter_map(parse_program).collect();
     ensure!(!programs.is_empty(), "cargo named no test program");
     Ok(programs)
 }
 
-fn program(message: &str) -> Option<TestProgram> {
+fn parse_program(message: &str) -> Option<TestProgram> {
     let message: Value = serde_json::from_str(message).ok()?;
     let is_test = message["profile"]["test"].as_bool()?;
     let path = PathBuf::from(message["executable"].as_str()?);
@@ -90,7 +90,7 @@ pub(crate) struct ForGuests {
 
 impl ForGuests {
     /// Sets the environment variables from which the tests read the paths.
-    pub(crate) fn give(&self, command: &mut Command) {
+    pub(crate) fn set_variables(&self, command: &mut Command) {
         command.env("PAGEWISE_STATIC", &self.static_program);
         command.env("PAGEWISE_CACHE", &self.cache);
     }
@@ -102,7 +102,7 @@ impl TestProgram {
         let mut command = Command::new(&self.path);
         command.current_dir(&self.folder).args(arguments);
         if let Some(given) = given {
-            given.give(&mut command);
+            given.set_variables(&mut command);
         }
         command
     }
@@ -110,13 +110,13 @@ impl TestProgram {
     /// The names of the program's tests.
     pub(super) fn tests(&self) -> Result<Vec<String>> {
         let mut list = self.command(&["--list", "--format", "terse"], None);
-        Ok(libtest::names(&run::output(&mut list)?))
+        Ok(libtest::parse_names(&run::output(&mut list)?))
     }
 
     /// The names of the program's tests that run only if a chore asks for them.
     pub(super) fn ignored_tests(&self) -> Result<Vec<String>> {
         let mut list = self.command(&["--list", "--ignored", "--format", "terse"], None);
-        Ok(libtest::names(&run::output(&mut list)?))
+        Ok(libtest::parse_names(&run::output(&mut list)?))
     }
 
     /// Runs tests with `--report-time`; a stable libtest accepts that only with
@@ -142,7 +142,7 @@ pub(super) const AGAIN: &str = ", again alone";
 ///
 /// With `borrows`, the tests change settings of this machine. If all pass the second time, the run
 /// passes, and the tests that failed once are listed, because they must be fixed.
-pub(super) fn again_alone(
+pub(super) fn outcome_with_retry(
     outcome: Outcome,
     job: &str,
     phase: &'static str,
@@ -159,14 +159,14 @@ pub(super) fn again_alone(
     let name = format!("{job}{AGAIN}");
     let (own, program, given) = (name.clone(), program.clone(), given.clone());
     let work = move || {
-        let turn = if borrows { fixed::turn()? } else { None };
-        let machine = borrows.then(Machine::look);
+        let turn = if borrows { fixed::wait_for_turn()? } else { None };
+        let machine = borrows.then(Machine::read_now);
         let names = failures.iter().map(String::as_str);
         let arguments: Vec<&str> =
             ["--exact", "--test-threads=1"].into_iter().chain(names).collect();
         let mut outcome = program.run(&own, &arguments, Some(&given))?;
         if let Some(machine) = machine {
-            outcome = machine.judge(outcome);
+            outcome = machine.add_leftovers(outcome);
         }
         drop(turn);
         if outcome.state == State::Passed {
@@ -198,7 +198,7 @@ pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
     let tests = Results::read(&output);
     let text = match (ended.cut, tests.passed) {
         _ if !ended.has_succeeded() => {
-            format!("{output}{}", ended.why())
+            format!("{output}{}", ended.describe_end())
         }
         (_, 0) => "no test ran".to_owned(),
         (_, 1) => String::new(),

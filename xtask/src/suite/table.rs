@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use anyhow::{Context, Result, ensure};
 
 use super::jobs::Finished;
-use super::outcome::{State, span};
+use super::outcome::{State, format_seconds};
 use crate::run;
 
 const SLOWEST: usize = 10;
@@ -31,7 +31,7 @@ impl Budgets {
 
     /// Checks that every phase has a budget, because a phase without a budget could never exceed
     /// it.
-    pub(super) fn cover(&self, phases: &[&str]) -> Result<()> {
+    pub(super) fn check_phases(&self, phases: &[&str]) -> Result<()> {
         let bare: Vec<&&str> = phases.iter().filter(|name| !self.0.contains_key(**name)).collect();
         ensure!(bare.is_empty(), "xtask/budgets.toml has no budget for {bare:?}");
         Ok(())
@@ -66,7 +66,7 @@ pub(super) fn print_table(
         phase.jobs += 1;
         phase.seconds += one.seconds;
         phase.ended_at = phase.ended_at.max(one.ended_at);
-        phase.state = worse(phase.state, one.outcome.state);
+        phase.state = worse_state(phase.state, one.outcome.state);
     }
     let mut text = format!(
         "\n{:22} {:>5} {:>10} {:>10} {:>8}\n",
@@ -79,7 +79,7 @@ pub(super) fn print_table(
     slowest.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     text += "\nslowest tests\n";
     for (name, seconds) in slowest.into_iter().take(SLOWEST) {
-        text += &format!("{:>10}  {name}\n", span(*seconds));
+        text += &format!("{:>10}  {name}\n", format_seconds(*seconds));
     }
     text
 }
@@ -88,17 +88,17 @@ pub(super) fn print_table(
 /// that is not a failure.
 fn row(name: &str, phase: &Phase, budget: Option<f64>, bold: bool) -> String {
     let state = phase.state.map_or("", State::word);
-    let time = span(phase.seconds);
+    let time = format_seconds(phase.seconds);
     let over = budget.is_some_and(|minutes| phase.seconds > minutes * 60.0 * 1.5);
     let budget = budget.map_or(String::new(), |minutes| format!("{minutes} min"));
     let note = if over { "  over budget" } else { "" };
     let Phase { jobs, ended_at, .. } = phase;
-    let ended_at = span(*ended_at);
+    let ended_at = format_seconds(*ended_at);
     let line = format!("{name:22} {jobs:>5} {time:>10} {ended_at:>10} {budget:>8}  {state}{note}");
     if over && bold { format!("\x1b[1m{line}\x1b[0m\n") } else { format!("{line}\n") }
 }
 
-fn worse(one: Option<State>, other: State) -> Option<State> {
+fn worse_state(one: Option<State>, other: State) -> Option<State> {
     let rank = |state| match state {
         State::Passed => 1,
         State::FailedOnce => 2,
@@ -149,7 +149,7 @@ mod check {
     #[test]
     fn a_phase_without_a_budget_is_refused() {
         let budgets = Budgets([("a".to_owned(), 1.0)].into());
-        assert!(budgets.cover(&["a"]).is_ok());
-        assert!(budgets.cover(&["a", "b"]).unwrap_err().to_string().contains("\"b\""));
+        assert!(budgets.check_phases(&["a"]).is_ok());
+        assert!(budgets.check_phases(&["a", "b"]).unwrap_err().to_string().contains("\"b\""));
     }
 }

@@ -19,14 +19,14 @@ impl Times {
     /// Reads the times of this clone's last run; if there was none, those of the last run of any
     /// clone.
     pub(super) fn read_kept(shared: &Path) -> Self {
-        [own(), shared.join(FILE)].iter().find_map(|path| Self::read(path)).unwrap_or_default()
+        [own_path(), shared.join(FILE)].iter().find_map(|path| Self::read(path)).unwrap_or_default()
     }
 
     fn read(path: &Path) -> Option<Self> {
         serde_json::from_str(&fs::read_to_string(path).ok()?).ok().map(Self)
     }
 
-    pub(super) fn of(&self, name: &str) -> Option<f64> {
+    pub(super) fn seconds_of(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
     }
 
@@ -36,16 +36,16 @@ impl Times {
 
     /// Stores the times for the next run of this clone; if the shared folder exists, also for other
     /// clones.
-    pub(super) fn keep(&self, shared: &Path) -> Result<()> {
+    pub(super) fn store(&self, shared: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.0)? + "\n";
-        write_whole(&own(), &text)?;
+        write_whole(&own_path(), &text)?;
         if shared.is_dir() { write_whole(&shared.join(FILE), &text) } else { Ok(()) }
     }
 }
 
 const FILE: &str = "test-times.json";
 
-fn own() -> PathBuf {
+fn own_path() -> PathBuf {
     run::project().join("target").join(FILE)
 }
 
@@ -68,9 +68,9 @@ mod check {
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("check-times.json");
         write_whole(&path, &serde_json::to_string(&times.0).unwrap()).unwrap();
-        assert_eq!(Times::read(&path).unwrap().of("a"), Some(1.235));
+        assert_eq!(Times::read(&path).unwrap().seconds_of("a"), Some(1.235));
         write_whole(&path, "{\"a\": ").unwrap();
         assert_eq!(Times::read(&path), None);
-        assert_eq!(times.of("b"), None);
+        assert_eq!(times.seconds_of("b"), None);
     }
 }

@@ -20,7 +20,7 @@ use super::tree::Tree;
 use crate::run;
 
 /// Path of the file for the traced system calls of a group.
-pub(super) fn log(name: &str) -> Result<PathBuf> {
+pub(super) fn log_path(name: &str) -> Result<PathBuf> {
     let folder = run::project().join("target/jobs");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     Ok(folder.join(format!("{name}.strace")))
@@ -61,7 +61,7 @@ pub(super) fn judge(group: &Group, outcome: Outcome) -> Result<Outcome> {
 }
 
 fn find_undeclared(name: &str, inputs: &[Input]) -> Result<BTreeSet<String>> {
-    let path = log(name)?;
+    let path = log_path(name)?;
     let calls = fs::read(&path).with_context(|| path.display().to_string())?;
     let project = run::project().canonicalize()?;
     let opened = parse_opened(&String::from_utf8_lossy(&calls), &project);
@@ -112,7 +112,7 @@ pub(super) fn check_itself() -> Result<()> {
     let found = |inputs: &[Input]| -> Result<Vec<String>> {
         let mut reads = run::program("cat");
         reads.args(["README.md", "Makefile", "/proc/version"]);
-        run::output(&mut trace(&reads, &log("trace")?))?;
+        run::output(&mut trace(&reads, &log_path("trace")?))?;
         Ok(find_undeclared("trace", inputs)?.into_iter().collect())
     };
     let one = found(&[Input::Paths(&["README.md"])])?;

@@ -89,7 +89,10 @@ impl Tree {
 
     /// The files below a folder, or the file of that name: the path of each, and its mode with the
     /// object name.
-    pub(super) fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub(super) fn files_below<'a>(
+        &'a self,
+        path: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
         let is_below = move |name: &str| {
             name.strip_prefix(path)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || path.ends_with('/'))
@@ -102,7 +105,7 @@ impl Tree {
     }
 
     /// The contents of a file of the tree; `None` if the file does not exist.
-    fn text(&self, path: &str) -> Result<Option<Rc<str>>> {
+    fn read_text(&self, path: &str) -> Result<Option<Rc<str>>> {
         let Some(named) = self.files.get(path) else { return Ok(None) };
         if self.commit.is_none() {
             let text = std::fs::read_to_string(run::project().join(path));
@@ -118,8 +121,8 @@ impl Tree {
         Ok(Some(text))
     }
 
-    fn toml<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
-        let Some(text) = self.text(path)? else { return Ok(None) };
+    fn read_toml<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
+        let Some(text) = self.read_text(path)? else { return Ok(None) };
         toml::from_str(&text).map(Some).with_context(|| path.to_owned())
     }
 }
@@ -182,15 +185,15 @@ const OURS: &str = "pagewise-";
 impl Manifests {
     pub(super) fn read(tree: &Tree) -> Result<Self> {
         let mut crates = BTreeMap::new();
-        for (path, _) in tree.below("crates") {
+        for (path, _) in tree.files_below("crates") {
             let name =
                 path.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml"));
             if let Some(name) = name.filter(|name| !name.contains('/')) {
-                crates.insert(name.to_owned(), tree.toml(path)?.unwrap_or_default());
+                crates.insert(name.to_owned(), tree.read_toml(path)?.unwrap_or_default());
             }
         }
-        let root = tree.toml("Cargo.toml")?.context("no Cargo.toml")?;
-        let lock = tree.toml("Cargo.lock")?.context("no Cargo.lock")?;
+        let root = tree.read_toml("Cargo.toml")?.context("no Cargo.toml")?;
+        let lock = tree.read_toml("Cargo.lock")?.context("no Cargo.lock")?;
         Ok(Self { crates, root, lock })
     }
 
@@ -361,7 +364,7 @@ mod tests {
         ]);
         let below = || -> Vec<String> {
             let tree = Tree::of_work_tree(folder.path()).unwrap();
-            tree.below("a").map(|(path, hash)| format!("{path} {hash}")).collect()
+            tree.files_below("a").map(|(path, hash)| format!("{path} {hash}")).collect()
         };
         let first = below();
         assert_eq!(first.len(), 2, "{first:?}");

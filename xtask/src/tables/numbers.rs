@@ -13,18 +13,18 @@ const LARGEST: f64 = 1000.0;
 /// Formats a ratio as a change, with its interval, as percentages: `+6.1 %`, `−64.0 % (−70.0 to
 /// −56.7 %)`. If a percentage would be hard to read, all values are printed as factors: `12.3 ×
 /// (0.50 to 15 ×)`.
-pub(super) fn change(ratio: f64, ends: Option<[f64; 2]>) -> String {
+pub(super) fn format_change(ratio: f64, ends: Option<[f64; 2]>) -> String {
     let is_percent = |ratio: &f64| (1.0 / LARGEST..FACTOR).contains(ratio);
     let all_percent = std::iter::once(&ratio).chain(ends.iter().flatten()).all(is_percent);
     let (shown, unit): (fn(f64) -> String, _) =
-        if all_percent { (percent, "%") } else { (factor, "×") };
+        if all_percent { (format_percent, "%") } else { (format_factor, "×") };
     match ends.map(|ends| ends.map(shown)) {
         Some([low, high]) => format!("{} {unit} ({low} to {high} {unit})", shown(ratio)),
         None => format!("{} {unit}", shown(ratio)),
     }
 }
 
-fn percent(ratio: f64) -> String {
+fn format_percent(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let decimals = usize::from(percent.abs() < 99.95);
     let shown = format!("{:.decimals$}", percent.abs());
@@ -38,28 +38,28 @@ fn percent(ratio: f64) -> String {
     format!("{sign}{shown}")
 }
 
-fn factor(ratio: f64) -> String {
+fn format_factor(ratio: f64) -> String {
     match ratio {
         large if large > LARGEST => format!("> {LARGEST:.0}"),
         small if small < 1.0 / LARGEST => "< 0.001".to_owned(),
-        ratio => significant(ratio),
+        ratio => format_significant(ratio),
     }
 }
 
 /// Formats a value of a metric in its unit.
-pub(super) fn value(unit: &str, value: f64) -> String {
+pub(super) fn format_value(unit: &str, value: f64) -> String {
     match unit {
-        "seconds" => seconds(value),
-        "bytes" => bytes(value),
-        "count" | "pages" => grouped(value),
+        "seconds" => format_seconds(value),
+        "bytes" => format_bytes(value),
+        "count" | "pages" => group_digits(value),
         "share" => format!("{:.1} %", value * 100.0),
-        "per second" if value >= 1000.0 => format!("{} /s", grouped(value)),
-        "per second" => format!("{} /s", significant(value)),
-        _ => significant(value),
+        "per second" if value >= 1000.0 => format!("{} /s", group_digits(value)),
+        "per second" => format!("{} /s", format_significant(value)),
+        _ => format_significant(value),
     }
 }
 
-fn significant(number: f64) -> String {
+fn format_significant(number: f64) -> String {
     match number.abs() {
         whole if whole.fract() == 0.0 && whole < 1e15 => format!("{number:.0}"),
         large if large >= 100.0 => format!("{number:.0}"),
@@ -70,7 +70,7 @@ fn significant(number: f64) -> String {
     }
 }
 
-fn seconds(seconds: f64) -> String {
+fn format_seconds(seconds: f64) -> String {
     match seconds {
         long if long >= 99.5 => format!("{long:.0} s"),
         ten if ten >= 9.95 => format!("{ten:.1} s"),
@@ -84,7 +84,7 @@ fn seconds(seconds: f64) -> String {
     }
 }
 
-fn bytes(bytes: f64) -> String {
+fn format_bytes(bytes: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut scaled = bytes.max(0.0);
     let mut unit = 0;
@@ -97,7 +97,7 @@ fn bytes(bytes: f64) -> String {
     format!("{scaled:.decimals$} {}", units[unit])
 }
 
-fn grouped(number: f64) -> String {
+fn group_digits(number: f64) -> String {
     let digits = format!("{:.0}", number.round().max(0.0));
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -127,7 +127,7 @@ mod tests {
             (0.0, "< 0.001 ×"),
         ];
         for (ratio, shown) in cases {
-            assert_eq!(change(ratio, None), shown);
+            assert_eq!(format_change(ratio, None), shown);
         }
         let cases = [
             (1.061, [1.04, 1.083], "+6.1 % (+4.0 to +8.3 %)"),
@@ -136,7 +136,7 @@ mod tests {
             (16.0, [15.8, 16.6], "16 × (15.8 to 16.6 ×)"),
         ];
         for (ratio, ends, shown) in cases {
-            assert_eq!(change(ratio, Some(ends)), shown);
+            assert_eq!(format_change(ratio, Some(ends)), shown);
         }
     }
 
@@ -157,7 +157,7 @@ mod tests {
             ("said", 12.345, "12.3"),
         ];
         for (unit, number, shown) in cases {
-            assert_eq!(value(unit, number), shown);
+            assert_eq!(format_value(unit, number), shown);
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn draw(program: &Path, folders: &BTreeSet<String>, check: bool) -> R
     let mut differing = Vec::new();
     for folder in folders {
         let path = place.join(format!("{folder}{ENDING}"));
-        let picture = picture(program, folder).with_context(|| folder.clone())?;
+        let picture = make_picture(program, folder).with_context(|| folder.clone())?;
         if fs::read_to_string(&path).is_ok_and(|old| old == picture) {
             continue;
         }
@@ -58,18 +58,18 @@ fn find_drawn(place: &Path) -> Result<BTreeSet<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-fn picture(program: &Path, folder: &str) -> Result<String> {
+fn make_picture(program: &Path, folder: &str) -> Result<String> {
     let runs = run::project().join("evidence").join(folder);
     ensure!(runs.is_dir(), "evidence/{folder}: no such folder");
     let place = tempfile::tempdir()?;
     let page = place.path().join("page.html");
     let mut command = run::program(program);
     run::output(command.args(["lab", "replay", "--quiet", "--html"]).arg(&page).arg(&runs))?;
-    taken_out(&fs::read_to_string(&page)?)
+    extract_picture(&fs::read_to_string(&page)?)
 }
 
 /// The first picture of the deciding metric in an HTML page, as a separate file.
-fn taken_out(page: &str) -> Result<String> {
+fn extract_picture(page: &str) -> Result<String> {
     let pictures = page.split("<svg").skip(1).filter_map(|rest| rest.split("</svg>").next());
     let pictures: Vec<&str> = pictures.collect();
     let of = |title: &str| pictures.iter().find(|picture| picture.contains(title));
@@ -93,7 +93,7 @@ mod tests {
         let page = "<p><svg a><title>Every run</title></svg><svg b><title>Every metric</title>1</svg>\
                     <svg b><title>Every arm</title>2</svg></p>";
         let alone = format!("{NAME_SPACE} b><title>Every arm</title>2</svg>\n");
-        assert_eq!(taken_out(page).unwrap(), alone);
-        assert!(taken_out("<svg><title>Every run</title></svg>").is_err());
+        assert_eq!(extract_picture(page).unwrap(), alone);
+        assert!(extract_picture("<svg><title>Every run</title></svg>").is_err());
     }
 }

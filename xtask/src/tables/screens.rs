@@ -62,7 +62,7 @@ pub(super) fn draw(program: &Path, check: bool) -> Result<Vec<String>> {
     let mut differing = Vec::new();
     for screen in &SCREENS {
         let path = format!("{PLACE}/{}.svg", screen.name);
-        let picture = picture(program, screen).with_context(|| path.clone())?;
+        let picture = draw_screen(program, screen).with_context(|| path.clone())?;
         let file = run::project().join(&path);
         if fs::read_to_string(&file).is_ok_and(|old| old == picture) {
             continue;
@@ -78,8 +78,9 @@ pub(super) fn draw(program: &Path, check: bool) -> Result<Vec<String>> {
 
 pub(super) const COUNT: usize = SCREENS.len();
 
-fn picture(program: &Path, screen: &Screen) -> Result<String> {
-    let printed = if screen.is_live { show(program, screen)? } else { print(program, screen)? };
+fn draw_screen(program: &Path, screen: &Screen) -> Result<String> {
+    let printed =
+        if screen.is_live { run_live_view(program, screen)? } else { run_verb(program, screen)? };
     let mut lines = vec![vec![Span { style: "dim", text: format!("$ {}", screen.shown) }]];
     for line in printed {
         let text = text_of(&line);
@@ -101,11 +102,11 @@ fn picture(program: &Path, screen: &Screen) -> Result<String> {
 }
 
 /// What a verb prints, with its colours.
-fn print(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
+fn run_verb(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
     let mut command = run::program(program);
     command.args(screen.verb).args(["--root", screen.recording]);
     let printed = run::output(command.env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR"))?;
-    Ok(printed.lines().map(spans).collect())
+    Ok(printed.lines().map(parse_spans).collect())
 }
 
 /// Numbers of rows and columns of the terminal in which the live view runs.
@@ -118,7 +119,7 @@ const LEFT: &[u8] = b"\x1b[?1049l";
 
 /// Runs the live view and returns its screen. `script` gives it a terminal, and `timeout` ends it
 /// if it hangs.
-fn show(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
+fn run_live_view(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
     let verb = screen.verb.join(" ");
     let program = program.canonicalize().with_context(|| program.display().to_string())?;
     let inside = format!(
@@ -148,25 +149,26 @@ fn show(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
             break;
         }
         printed.extend_from_slice(&piece[..count]);
-        if !is_asked && find(&printed, KEYS).is_some() {
+        if !is_asked && position_of(&printed, KEYS).is_some() {
             keys.write_all(b"q")?;
             is_asked = true;
         }
     }
     let status = child.wait()?;
     ensure!(status.success(), "{inside}: {status}");
-    let end = find(&printed, LEFT).with_context(|| format!("{inside}: it showed no screen"))?;
+    let end =
+        position_of(&printed, LEFT).with_context(|| format!("{inside}: it showed no screen"))?;
     let mut terminal = vt100::Parser::new(ROWS, COLUMNS, 0);
     terminal.process(&printed[..end]);
-    Ok((0..ROWS).map(|row| cells(terminal.screen(), row)).collect())
+    Ok((0..ROWS).map(|row| spans_of_row(terminal.screen(), row)).collect())
 }
 
-fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+fn position_of(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
 }
 
 /// A row of a terminal, as spans of one style.
-fn cells(screen: &vt100::Screen, row: u16) -> Vec<Span> {
+fn spans_of_row(screen: &vt100::Screen, row: u16) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for cell in (0..COLUMNS).filter_map(|column| screen.cell(row, column)) {
         let style = match (cell.fgcolor(), cell.bold()) {
@@ -203,7 +205,7 @@ fn text_of(line: &[Span]) -> String {
 }
 
 /// The parts of a line that was printed with ANSI colours (SGR sequences).
-fn spans(line: &str) -> Vec<Span> {
+fn parse_spans(line: &str) -> Vec<Span> {
     let (mut spans, mut style) = (Vec::new(), "");
     for (index, part) in line.split("\x1b[").enumerate() {
         let (code, text) = match part.split_once('m') {
@@ -251,18 +253,18 @@ fn draw_lines(title: &str, lines: &[Vec<Span>]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n\
          <rect x=\"0.5\" y=\"0.5\" width=\"{2}\" height=\"{3}\" rx=\"6\"/>\n",
-        pixels(width),
-        pixels(height),
-        pixels(width - 10),
-        pixels(height - 10),
+        format_pixels(width),
+        format_pixels(height),
+        format_pixels(width - 10),
+        format_pixels(height - 10),
     );
     for (row, line) in lines.iter().enumerate() {
-        let y = pixels(MARGIN + row * ROW + 140);
+        let y = format_pixels(MARGIN + row * ROW + 140);
         let mut column = 0;
         for Span { style, text } in line {
-            for (begin, part) in parts(text) {
-                let length = pixels(part.chars().count() * COLUMN);
-                let x = pixels(MARGIN + (column + begin) * COLUMN);
+            for (begin, part) in split_at_spaces(text) {
+                let length = format_pixels(part.chars().count() * COLUMN);
+                let x = format_pixels(MARGIN + (column + begin) * COLUMN);
                 let class =
                     if style.is_empty() { String::new() } else { format!(" class=\"{style}\"") };
                 // this attribute keeps columns aligned, whichever font the reader has
@@ -283,7 +285,7 @@ fn draw_lines(title: &str, lines: &[Vec<Span>]) -> String {
 /// The parts of a text that are separated by two or more spaces, with the column at which each
 /// begins. They are drawn one by one, because most programs that show pictures reduce several
 /// spaces to one.
-fn parts(text: &str) -> Vec<(usize, &str)> {
+fn split_at_spaces(text: &str) -> Vec<(usize, &str)> {
     let mut parts = Vec::new();
     let mut column = 0;
     for part in text.split("  ") {
@@ -298,7 +300,7 @@ fn parts(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// A number of tenths as a decimal number.
-fn pixels(tenths: usize) -> String {
+fn format_pixels(tenths: usize) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
@@ -312,7 +314,7 @@ mod tests {
 
     #[test]
     fn colours_become_classes() {
-        let found = spans("\x1b[1m\x1b[31mCRITICAL\x1b[0m  a \x1b[2mb\x1b[0m");
+        let found = parse_spans("\x1b[1m\x1b[31mCRITICAL\x1b[0m  a \x1b[2mb\x1b[0m");
         let expected = [("bold red", "CRITICAL"), ("", "  a "), ("dim", "b")];
         let expected = expected.map(|(style, text)| Span { style, text: text.to_owned() });
         assert_eq!(found, expected);
@@ -320,10 +322,10 @@ mod tests {
 
     #[test]
     fn a_picture_escapes_its_text_and_keeps_columns() {
-        let svg = draw_lines("t", &[spans("ab <c>"), spans("\x1b[36m  d  \x1b[0m")]);
+        let svg = draw_lines("t", &[parse_spans("ab <c>"), parse_spans("\x1b[36m  d  \x1b[0m")]);
         assert!(svg.contains(">ab &lt;c&gt;</text>") && svg.contains("class=\"cyan\">d</text>"));
         assert!(svg.contains("x=\"32.8\" y=\"49.0\" textLength=\"8.4\""), "{svg}");
         assert!(svg.contains("prefers-color-scheme:dark"));
-        assert_eq!(parts("  a b   c    d "), [(2, "a b"), (8, "c"), (13, "d")]);
+        assert_eq!(split_at_spaces("  a b   c    d "), [(2, "a b"), (8, "c"), (13, "d")]);
     }
 }

@@ -90,12 +90,14 @@ pub(super) fn render(cells: &[Cell], metrics: &[&str]) -> Result<String> {
 impl Metric {
     /// Formats the change of the metric and its interval.
     fn change(&self) -> String {
-        self.b_per_a
-            .map_or_else(|| UNKNOWN.to_owned(), |ratio| numbers::change(ratio, self.interval))
+        self.b_per_a.map_or_else(
+            || UNKNOWN.to_owned(),
+            |ratio| numbers::format_change(ratio, self.interval),
+        )
     }
 
     fn format_value(&self, value: Option<f64>) -> String {
-        value.map_or_else(|| UNKNOWN.to_owned(), |value| numbers::value(&self.unit, value))
+        value.map_or_else(|| UNKNOWN.to_owned(), |value| numbers::format_value(&self.unit, value))
     }
 
     /// The verdict about the metric, in bold if it is the deciding metric.

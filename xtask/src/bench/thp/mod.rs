@@ -32,8 +32,8 @@ const LEAST: u16 = 7;
 
 pub(super) fn main(runs: u16, program: &Path, machine: &str) -> Result<()> {
     ensure!(runs >= LEAST, "--runs: expected {LEAST} pairs at least, found {runs}");
-    let cost = super::example("pagewise-procmem", "coverage_cost")?;
-    let held = super::example("pagewise-apply", "held")?;
+    let cost = super::build_example("pagewise-procmem", "coverage_cost")?;
+    let held = super::build_example("pagewise-apply", "held")?;
     let mut rows: Vec<_> = coverage::rows(&cost, &held, runs)?.into();
     rows.extend(Pair::start(program)?.rows(runs)?);
     table::print(machine, rows)
@@ -64,8 +64,8 @@ impl<'a> Pair<'a> {
     }
 
     fn rows(&self, runs: u16) -> Result<[Option<Row>; 16]> {
-        let equal = self.pairs(runs, Asked::Batches)?;
-        let equal_singly = self.pairs(runs, Asked::OneByOne)?;
+        let equal = self.measure_pairs(runs, Asked::Batches)?;
+        let equal_singly = self.measure_pairs(runs, Asked::OneByOne)?;
         let before = self.huge.size("Pss")?;
         let first = cost_per_gib(&self.collapse()?)?;
         let growth = self.huge.size("Pss")? / before;
@@ -73,8 +73,8 @@ impl<'a> Pair<'a> {
         let (mut collapsed, mut singly, mut canaries) = (Vec::new(), Vec::new(), Vec::new());
         for run in 0..runs {
             canaries.push(self.canary()?);
-            collapsed.push(self.per_small(run, Asked::Batches)?);
-            singly.push(self.per_small(run, Asked::OneByOne)?);
+            collapsed.push(self.ratio_of_servers(run, Asked::Batches)?);
+            singly.push(self.ratio_of_servers(run, Asked::OneByOne)?);
         }
         let gain = shares(&collapsed, &equal, &canaries)?;
         let gain_singly = shares(&singly, &equal_singly, &canaries)?;
@@ -113,17 +113,17 @@ impl<'a> Pair<'a> {
 
     /// The CPU time of a GET of the second server divided by that of the first; which one is
     /// measured first alternates.
-    fn per_small(&self, run: u16, how: Asked) -> Result<f64> {
+    fn ratio_of_servers(&self, run: u16, how: Asked) -> Result<f64> {
         if run % 2 == 0 {
-            let small = self.small.gets(how)?;
-            return Ok(self.huge.gets(how)? / small);
+            let small = self.small.measure_gets(how)?;
+            return Ok(self.huge.measure_gets(how)? / small);
         }
-        let huge = self.huge.gets(how)?;
-        Ok(huge / self.small.gets(how)?)
+        let huge = self.huge.measure_gets(how)?;
+        Ok(huge / self.small.measure_gets(how)?)
     }
 
-    fn pairs(&self, runs: u16, how: Asked) -> Result<Vec<f64>> {
-        (0..runs).map(|run| self.per_small(run, how)).collect()
+    fn measure_pairs(&self, runs: u16, how: Asked) -> Result<Vec<f64>> {
+        (0..runs).map(|run| self.ratio_of_servers(run, how)).collect()
     }
 
     /// The time of a random access in huge pages divided by that in small pages, on this machine at
@@ -137,19 +137,19 @@ impl<'a> Pair<'a> {
 
     /// Runs one cycle: saves while keys change and a collapse is attempted, then collapses again.
     fn cycle(&self, run: u16, cycles: &mut Cycles) -> Result<()> {
-        self.huge.save()?;
-        self.huge.change(CHANGED)?;
+        self.huge.start_saving()?;
+        self.huge.change_keys(CHANGED)?;
         let meanwhile = self.collapse()?;
-        self.huge.until_saved()?;
+        self.huge.wait_until_saved()?;
         cycles.left_by_save.push(self.huge.coverage()?);
-        cycles.after_save.push(self.per_small(run, Asked::Batches)?);
+        cycles.after_save.push(self.ratio_of_servers(run, Asked::Batches)?);
         let again = self.collapse()?;
         cycles.cost.push(cost_per_gib(&again)?);
         for done in [meanwhile, again] {
             cycles.budget.push(number(&done, "/memory_peak")? / number(&done, "/memory_limit")?);
         }
         cycles.small_again.push(1.0 - self.huge.coverage()?);
-        cycles.again.push(self.per_small(run, Asked::Batches)?);
+        cycles.again.push(self.ratio_of_servers(run, Asked::Batches)?);
         Ok(())
     }
 

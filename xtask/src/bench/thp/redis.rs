@@ -58,7 +58,7 @@ impl Redis {
         let folder = format!("pagewise-bench-redis-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         let way_back = WayBack::new()?;
-        way_back.promise(&format!("rm -rf {}", folder.display()))?;
+        way_back.run_at_end(&format!("rm -rf {}", folder.display()))?;
         fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
         // The server ends with this process. It does not compress the saved file, because that
         // would only take time. Redis disables huge pages for itself unless an option says
@@ -75,7 +75,8 @@ impl Redis {
         let child = server.spawn();
         let child = child.context("setpriv redis-server (redis and util-linux are needed)")?;
         let redis = Self { child, folder, keys, _way_back: way_back };
-        redis.until("answers", || Ok(redis.ask(&["PING"]).is_ok_and(|said| said == "PONG")))?;
+        redis
+            .wait_until("answers", || Ok(redis.ask(&["PING"]).is_ok_and(|said| said == "PONG")))?;
         redis.ask(&["EVAL", FILL, "0", &keys.to_string(), &VALUE.to_string()])?;
         Ok(redis)
     }
@@ -111,12 +112,12 @@ impl Redis {
     }
 
     /// Changes this number of random keys.
-    pub(super) fn change(&self, keys: u32) -> Result<()> {
+    pub(super) fn change_keys(&self, keys: u32) -> Result<()> {
         self.benchmark((keys, 1000), &["SET", KEY, &"y".repeat(VALUE)])
     }
 
     /// CPU time of the server for each GET, in seconds.
-    pub(super) fn gets(&self, how: Asked) -> Result<f64> {
+    pub(super) fn measure_gets(&self, how: Asked) -> Result<f64> {
         let before = self.processor_time()?;
         self.benchmark(how.requests(), &["GET", KEY])?;
         Ok((self.processor_time()? - before) / f64::from(how.requests().0))
@@ -124,16 +125,16 @@ impl Redis {
 
     /// Starts saving in the background: a forked child shares all memory with the server until it
     /// has written the file.
-    pub(super) fn save(&self) -> Result<()> {
+    pub(super) fn start_saving(&self) -> Result<()> {
         self.ask(&["BGSAVE"]).map(drop)
     }
 
-    pub(super) fn until_saved(&self) -> Result<()> {
+    pub(super) fn wait_until_saved(&self) -> Result<()> {
         let children = format!("/proc/{0}/task/{0}/children", self.pid());
-        self.until("has saved", || Ok(fs::read_to_string(&children)?.trim().is_empty()))
+        self.wait_until("has saved", || Ok(fs::read_to_string(&children)?.trim().is_empty()))
     }
 
-    fn until(&self, what: &str, is_so: impl Fn() -> Result<bool>) -> Result<()> {
+    fn wait_until(&self, what: &str, is_so: impl Fn() -> Result<bool>) -> Result<()> {
         let began = Instant::now();
         while !is_so()? {
             ensure!(began.elapsed() < PATIENCE, "{}: no redis {what}", self.folder.display());
