@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use pagewise_model::Micros;
+use pagewise_model::{Bytes, Micros};
 use pagewise_observe::{HostGauges, HostRoot};
 
 /// If some task waited for memory for longer than this within a second, memory is short.
@@ -18,6 +18,9 @@ const COMPLETE: Duration = Duration::from_secs(60);
 const SHORTEST: Duration = Duration::from_secs(10);
 /// The shortest time between two readings while memory is short.
 const FREQUENT: Duration = Duration::from_millis(900);
+/// Readings become frequent if, at the pace since the glance before, no memory would be available after this time: a
+/// leak on a machine without swap makes no task wait until its last second.
+const EXHAUSTED_WITHIN: Duration = Duration::from_secs(20);
 /// A reading may be taken this much before it is due; otherwise it would be up to one tick late.
 const SLACK: Duration = Duration::from_millis(500);
 
@@ -40,12 +43,18 @@ pub(super) struct Glance {
     stalled: Option<u64>,
     /// Processes that the kernel killed for lack of memory.
     kills: Option<u64>,
+    /// Bytes that programs can still take without swapping (`MemAvailable`).
+    available: Option<u64>,
 }
 
 impl Glance {
     pub(super) fn take(host: &HostRoot) -> Self {
         let gauges = HostGauges(host);
-        Self { stalled: gauges.memory_wait().map(Micros::get), kills: gauges.oom_kills() }
+        Self {
+            stalled: gauges.memory_wait().map(Micros::get),
+            kills: gauges.oom_kills(),
+            available: gauges.available().map(Bytes::get),
+        }
     }
 
     fn shows_kill_since(self, before: Self) -> bool {
@@ -57,6 +66,14 @@ impl Glance {
         let grown = self.stalled.zip(before.stalled).map(|(now, then)| now.saturating_sub(then));
         let limit = WAITED.mul_f64(passed.as_secs_f64().max(1.0));
         grown.map(Duration::from_micros).is_some_and(|waited| waited > limit)
+    }
+
+    /// Whether available memory fell since the glance before, which was `passed` ago, so fast that none would be left
+    /// after [`EXHAUSTED_WITHIN`].
+    fn shows_fall_since(self, before: Self, passed: Duration) -> bool {
+        let (Some(now), Some(then)) = (self.available, before.available) else { return false };
+        let pace = then.saturating_sub(now) as f64 / passed.as_secs_f64().max(1.0);
+        pace > 0.0 && now as f64 <= pace * EXHAUSTED_WITHIN.as_secs_f64()
     }
 }
 
@@ -93,7 +110,9 @@ impl Due {
         if let Some((then, before)) = self.glance.replace((now, glance)) {
             self.killed |= glance.shows_kill_since(before);
             let passed = now.saturating_duration_since(then);
-            if self.killed || glance.shows_stall_since(before, passed) {
+            let is_short =
+                glance.shows_stall_since(before, passed) || glance.shows_fall_since(before, passed);
+            if self.killed || is_short {
                 self.trouble = Some(now);
             }
         }
@@ -141,7 +160,7 @@ mod tests {
     use super::*;
 
     fn glance(stalled_ms: u64, kills: u64) -> Glance {
-        Glance { stalled: Some(stalled_ms * 1000), kills: Some(kills) }
+        Glance { stalled: Some(stalled_ms * 1000), kills: Some(kills), available: Some(8 << 30) }
     }
 
     /// The seconds from 0 to 99 at which a reading is taken, and its extent, for these counters.
@@ -202,6 +221,21 @@ mod tests {
         let waited = taken(|second| glance(if second >= 5 { 400 } else { 0 }, 0));
         let seconds: Vec<u64> = waited.iter().map(|(second, _)| *second).collect();
         assert_eq!(seconds[..4], [0, 5, 6, 7]);
+    }
+
+    #[test]
+    fn memory_that_will_be_gone_within_twenty_seconds_is_read_every_second() {
+        let falling = |pace: u64| {
+            let glances = taken(move |second| {
+                let left = 1000_u64.saturating_sub(pace * second.saturating_sub(12)).max(100);
+                Glance { available: Some(left << 20), ..glance(0, 0) }
+            });
+            glances.into_iter().map(|(second, _)| second).collect::<Vec<u64>>()
+        };
+        // at 50 MiB a second, 950 MiB are left after a second and last for 19 s more
+        assert_eq!(falling(50)[..5], [0, 10, 13, 14, 15]);
+        // at 12 MiB a second there are 232 MiB left after 64 s
+        assert_eq!(falling(12)[..10], [0, 10, 20, 30, 40, 50, 60, 70, 76, 77]);
     }
 
     #[test]
