@@ -23,6 +23,7 @@ packages=$(realpath --canonicalize-missing "${PACKAGES:-$target/packages}")
 # What an administrator can enable: timers, and services without one.
 units=$(grep -l '^\[Install\]' packaging/systemd/* | xargs -n 1 basename | xargs)
 day=$(date --utc --date="@$SOURCE_DATE_EPOCH" '+%a %b %d %Y')
+zmerge=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel/zmerge/dkms.conf)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -33,7 +34,7 @@ filled() { # FILE
 	sed -e '/^@REMOVAL@$/{
 		r '"$work/removal"'
 		d
-	}' -e "s/@UNITS@/$units/; s/@MAINTAINER@/$maintainer/; s/@VERSION@/$version/g; s/@REVISION@/$revision/; s/@DATE@/$day/" "$1"
+	}' -e "s/@UNITS@/$units/; s/@MAINTAINER@/$maintainer/; s/@VERSION@/$version/g; s/@REVISION@/$revision/; s/@DATE@/$day/; s/@ZMERGE@/$zmerge/g" "$1"
 }
 
 # All files are as old as the commit, whoever made them when.
@@ -43,11 +44,9 @@ set_times() { # FOLDER
 
 # zmerge as DKMS builds it: /usr/src/zmerge-VERSION
 stage_zmerge() { # FOLDER
-	local version
-	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel/zmerge/dkms.conf)
-	mkdir -p "$1/usr/src/zmerge-$version"
-	cp --recursive --no-preserve=mode,ownership kernel/zmerge/{Makefile,Kbuild,core,glue,probe} \
-		"$1/usr/src/zmerge-$version/"
+	mkdir -p "$1/usr/src/zmerge-$zmerge"
+	cp --recursive --no-preserve=mode,ownership kernel/zmerge/{Makefile,Kbuild,dkms.conf,core,glue,probe} \
+		"$1/usr/src/zmerge-$zmerge/"
 	find "$1" \( -name '*.o' -o -name '*.ko' -o -name '*.mod*' -o -name '.*.cmd' \) -delete
 	# after the installation of a kernel or its headers, instead of DKMS's own hook, which fails if one does not fit
 	for hook in postinst.d header_postinst.d; do
@@ -96,7 +95,7 @@ build_deb-program() {
 }
 
 make_deb() { # PACKAGE...
-	need_packages debhelper dh-dkms dpkg-dev
+	need_packages debhelper dpkg-dev
 	local top=$work/deb/pagewise-$version file name
 	mkdir -p "$top/debian" "$top/stage"
 	ZSH_FOLDER=zsh/vendor-completions DEBIAN_COPYRIGHT=yes packaging/stage.sh "$top/stage/pagewise"
@@ -110,7 +109,6 @@ make_deb() { # PACKAGE...
 		filled "$file" >"$top/debian/$name"
 		[ ! -x "$file" ] || chmod +x "$top/debian/$name"
 	done
-	cp kernel/zmerge/dkms.conf "$top/debian/pagewise-zmerge-dkms.dkms"
 	cat >"$top/debian/changelog" <<-END
 		pagewise ($version-$revision) unstable; urgency=medium
 

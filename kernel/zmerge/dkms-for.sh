@@ -32,7 +32,8 @@ source=$root/usr/src/zmerge-$version
 rm -rf "$source" "$root/var/lib/dkms" "$root/usr/lib/modules/$release/updates"
 mkdir -p "$source" "$root/usr/lib/modules/$release" "$root/var/lib/dkms"
 touch "$root/usr/lib/modules/$release"/modules.{order,builtin}
-cp -r "$module"/{Makefile,Kbuild,LICENSE,dkms.conf,core,glue,probe} "$source/"
+# Without the right to run anything, as the package has them.
+cp --recursive --no-preserve=mode,ownership "$module"/{Makefile,Kbuild,LICENSE,dkms.conf,core,glue,probe} "$source/"
 hooks=$root/etc/kernel
 for kind in postinst.d header_postinst.d; do
 	mkdir -p "$hooks/$kind"

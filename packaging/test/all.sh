@@ -22,5 +22,6 @@ for file in "$work"/pagewise_*.deb "$work"/*.rpm "$work"/*.tar.zst; do
 	echo "$(basename "$file"): $size bytes"
 done
 packaging/test/piuparts.sh bookworm
+kernel/zmerge/dkms-in-use.sh "$(xtask/scripts/build-static.sh --where)" "$work"/pagewise-zmerge-dkms_*.deb bookworm trixie
 packaging/test/rpm.sh
 ARCHIVE=$(echo "$work"/*.tar.zst) packaging/test/debian.sh
