@@ -6,7 +6,7 @@ use pagewise_facts::protection::Protection;
 use pagewise_facts::swap_choice::{SwapEvidence, algorithm, decide_swap, size_mib};
 use pagewise_model::{Driver, Interval, Limit, Snapshot, Zram};
 
-use crate::text::{quoted, writes_with_undo};
+use crate::text::{mark_writing_with_undo, quoted};
 
 /// Returns the command that shows the device's usage; `columns` are column names of zramctl.
 pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
@@ -87,7 +87,7 @@ fn set_property(raised: &Protection) -> String {
         format!("sudo systemctl set-property {} {property}={value}", quoted(&raised.unit))
     };
     let caution = "permanent; takes this memory from other cgroups";
-    writes_with_undo(set(&format!("{size}M")), caution, &set(&undo))
+    mark_writing_with_undo(set(&format!("{size}M")), caution, &set(&undo))
 }
 
 /// Returns the command that compares zram and zswap with a program of the user; `None` if the

@@ -7,7 +7,7 @@ use pagewise_model::{Bytes, Estimate, Finding, Interval, Level, Percent, Severit
 
 use crate::judge;
 use crate::proof::EvidenceList;
-use crate::text::{put, short};
+use crate::text::{shorten_name, write_command};
 
 /// A rule that needs page contents.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ pub fn name_unknown_contents(why: &str) -> String {
 const THP_BLOAT: ContentsRule = ContentsRule {
     id: "thp-bloat",
     doc: "Huge pages contain many zeros: memory that would be free if the kernel used small pages.",
-    look: look_for_bloat,
+    look: diagnose_bloat,
 };
 
 /// Share of RAM, in percent, below which huge pages, or the zeros in them, do not matter.
@@ -74,11 +74,11 @@ fn huge_share(host: &Snapshot) -> Option<Percent> {
     host.memory.anon_huge_pages.get()?.percent_of(host.memory.total.get()?)
 }
 
-fn look_for_bloat(interval: &Interval, estimates: &[Estimate]) -> Vec<Finding> {
-    bloat(interval, estimates).into_iter().collect()
+fn diagnose_bloat(interval: &Interval, estimates: &[Estimate]) -> Vec<Finding> {
+    find_bloat(interval, estimates).into_iter().collect()
 }
 
-fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
+fn find_bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
     let host = &interval.end;
     let share = huge_share(host).filter(|share| share.get() >= WORTH_PERCENT)?;
     let huge = host.memory.anon_huge_pages.get()?;
@@ -97,7 +97,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
         id: THP_BLOAT.id,
         about: None,
         severity: if is_short { Severity::Warning } else { Severity::Info },
-        title: format!("{:.0} % of the memory in huge pages is zeros, mostly in {}", all.share() * 100.0, short(name.as_str())),
+        title: format!("{:.0} % of the memory in huge pages is zeros, mostly in {}", all.share() * 100.0, shorten_name(name.as_str())),
         what: format!(
             "Huge pages hold {huge} of memory ({:.0} % of RAM), of which at least {at_least} are zeros. Of \
              {:.0} small pages sampled in huge pages, {:.0} % contain only zeros. The process with the most \
@@ -119,7 +119,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
             .into_evidence(),
         next: vec![
             format!("sudo pagewise thp restrain --measure --pid {pid}"),
-            put("madvise", "/sys/kernel/mm/transparent_hugepage/enabled"),
+            write_command("madvise", "/sys/kernel/mm/transparent_hugepage/enabled"),
         ],
     })
 }

@@ -72,7 +72,7 @@ pub fn follow(before: &KnownFindings, found: &Found<'_>) -> Followed {
     let present: Vec<&Finding> = found.shown.iter().filter(is_present).collect();
     let now = KnownFindings {
         boot_id: interval.end.taken.boot_id.value().map(ToString::to_string),
-        findings: present.iter().map(|finding| remember(interval, finding)).collect(),
+        findings: present.iter().map(|finding| keep_for_next_run(interval, finding)).collect(),
     };
     let mut followed = compare(before, now, &|missing| find_reason(found, missing));
     for changed in &mut followed.changes {
@@ -100,7 +100,7 @@ fn compare(
         let earlier = before.findings.iter().find(|earlier| earlier.key() == finding.key());
         let (change, finding) = match earlier {
             None => (Some(FindingChange::Begins), finding),
-            Some(earlier) => carry_on(earlier, finding, is_same_boot),
+            Some(earlier) => compare_continued(earlier, finding, is_same_boot),
         };
         let changed = |change| ChangedFinding { change, known: finding.clone(), finding: None };
         changes.extend(change.map(changed));
@@ -125,7 +125,7 @@ fn compare(
 }
 
 /// Returns whether a finding that continues has become worse, and what to save of it.
-fn carry_on(
+fn compare_continued(
     earlier: &KnownFinding,
     mut now: KnownFinding,
     is_same_boot: bool,
@@ -161,7 +161,7 @@ fn is_same(known: &KnownFinding, finding: &Finding) -> bool {
     known.key() == (finding.id, about.as_deref())
 }
 
-fn remember(interval: &Interval, finding: &Finding) -> KnownFinding {
+fn keep_for_next_run(interval: &Interval, finding: &Finding) -> KnownFinding {
     let mut evidence: Vec<String> = finding.evidence.iter().map(|it| it.path.clone()).collect();
     evidence.retain(|path| path.len() <= LONGEST_EVIDENCE);
     evidence.dedup();

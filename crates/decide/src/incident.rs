@@ -107,10 +107,10 @@ impl Moment {
             memory: end.memory.total.get(),
             processes: processes(end),
             programs: programs(end),
-            areas: areas(end),
+            areas: memory_by_area(end),
             units: units(end),
             settings: settings(end),
-            full: full(end),
+            full: full_swap_areas(end),
             kills: kills(interval),
             log_unread: end.kernel_log.records.get().is_none().then(|| why_unread(&end.kernel_log)),
         }
@@ -154,7 +154,7 @@ fn programs(end: &Snapshot) -> BTreeMap<Name, Program> {
     all
 }
 
-fn areas(end: &Snapshot) -> Vec<(&'static str, Bytes)> {
+fn memory_by_area(end: &Snapshot) -> Vec<(&'static str, Bytes)> {
     let memory = &end.memory;
     // the kernel counts inodes and names of files in tmpfs as reclaimable, but they are not
     let slab =
@@ -194,7 +194,7 @@ fn settings(end: &Snapshot) -> BTreeMap<String, Name> {
     set.filter_map(value).collect()
 }
 
-fn full(end: &Snapshot) -> BTreeMap<Name, Bytes> {
+fn full_swap_areas(end: &Snapshot) -> BTreeMap<Name, Bytes> {
     let full = end.tiers.iter().filter(|tier| tier.is_full() == Some(true));
     full.filter_map(|tier| Some((tier.path.clone(), tier.size.get()?))).collect()
 }
@@ -249,13 +249,13 @@ pub fn explain(moments: &[Moment], around: Around) -> Incident {
         from_unix_seconds: first.unix_seconds,
         to_unix_seconds: last.unix_seconds,
         readings: moments.len() as u64,
-        unknown: unknown(moments),
+        unknown: collect_unknown(moments),
         ..Incident::default()
     };
     let troubles = find_troubles(moments);
-    let chosen = choose(moments, &troubles, around);
+    let chosen = choose_trouble(moments, &troubles, around);
     if let Some(trouble) = chosen {
-        incident.trouble = Some(describe(moments, trouble));
+        incident.trouble = Some(describe_trouble(moments, trouble));
         incident.growers = growers(moments, trouble);
         incident.areas = grown_areas(moments, trouble);
     }
@@ -304,7 +304,7 @@ fn find_troubles(moments: &[Moment]) -> Vec<Span> {
     found
 }
 
-fn choose(moments: &[Moment], troubles: &[Span], around: Around) -> Option<Span> {
+fn choose_trouble(moments: &[Moment], troubles: &[Span], around: Around) -> Option<Span> {
     let worst = |span: &Span| {
         let killed = (span.first..=span.last).any(|at| new_kills(moments, at).next().is_some());
         (killed, moments[span.worst].level)
@@ -323,7 +323,7 @@ fn choose(moments: &[Moment], troubles: &[Span], around: Around) -> Option<Span>
     }
 }
 
-fn describe(moments: &[Moment], span: Span) -> Trouble {
+fn describe_trouble(moments: &[Moment], span: Span) -> Trouble {
     let worst = &moments[span.worst];
     Trouble {
         begun_unix_seconds: moments[span.first].unix_seconds,
@@ -341,20 +341,20 @@ fn new_kills(moments: &[Moment], at: usize) -> impl Iterator<Item = &Killed> {
     let before = at.checked_sub(1).map(|before| &moments[before]);
     let since = before.map_or(f64::INFINITY, |before| before.unix_seconds);
     let is_known = move |kill: &&Killed| {
-        before.is_some_and(|before| before.kills.iter().any(|it| same_kill(it, kill)))
+        before.is_some_and(|before| before.kills.iter().any(|it| is_same_kill(it, kill)))
     };
     // the times in the log are exact only to some seconds
     let is_new = move |kill: &&Killed| kill.unix_seconds + SHORTEST_GAP > since;
     moment.kills.iter().filter(is_new).filter(move |kill| !is_known(kill))
 }
 
-fn same_kill(one: &Killed, other: &Killed) -> bool {
+fn is_same_kill(one: &Killed, other: &Killed) -> bool {
     one.title == other.title && (one.unix_seconds - other.unix_seconds).abs() < 2.0
 }
 
 /// Returns the readings between which growth is computed: the last one before the shortage, and the
 /// worst one.
-fn compared(moments: &[Moment], span: Span) -> (&Moment, &Moment) {
+fn readings_to_compare(moments: &[Moment], span: Span) -> (&Moment, &Moment) {
     let calm = span.first.saturating_sub(1);
     // if there was a kill, the sizes are in the reading before it
     let has_kill = new_kills(moments, span.worst).next().is_some();
@@ -371,7 +371,7 @@ fn least_growth(moment: &Moment) -> Bytes {
 /// Returns the processes and programs that grew from the last reading before the shortage to the
 /// worst one, or to the kill in it.
 fn growers(moments: &[Moment], span: Span) -> Vec<Grown> {
-    let (before, after) = compared(moments, span);
+    let (before, after) = readings_to_compare(moments, span);
     if before.boot != after.boot {
         return Vec::new();
     }
@@ -462,7 +462,7 @@ fn add_programs(all: &mut Vec<Grown>, before: &Moment, after: &Moment) {
 /// Returns the kinds of memory that belong to no process and grew from the last reading before the
 /// shortage to the worst one.
 fn grown_areas(moments: &[Moment], span: Span) -> Vec<GrownArea> {
-    let (before, after) = compared(moments, span);
+    let (before, after) = readings_to_compare(moments, span);
     if before.boot != after.boot {
         return Vec::new();
     }
@@ -481,7 +481,7 @@ fn grown_areas(moments: &[Moment], span: Span) -> Vec<GrownArea> {
     all
 }
 
-fn unknown(moments: &[Moment]) -> Vec<String> {
+fn collect_unknown(moments: &[Moment]) -> Vec<String> {
     let unread = moments.iter().find_map(|moment| moment.log_unread.as_ref());
     let mut all: Vec<String> =
         unread.map(|why| format!("which processes were killed: {why}")).into_iter().collect();
@@ -509,12 +509,12 @@ fn events(moments: &[Moment], chosen: Option<Span>) -> (Vec<IncidentEvent>, Vec<
         for kill in kills {
             // in the log, the kill may be slightly older than the reading that did not show it yet
             let since = (kill.unix_seconds - moments[at - 1].unix_seconds).max(0.0);
-            teller.tell_kill(&kill, (moments[at - 1].boot == moments[at].boot).then_some(since));
+            teller.add_kill(&kill, (moments[at - 1].boot == moments[at].boot).then_some(since));
             teller.change.extend(kill.change);
         }
     }
     if let Some(span) = chosen {
-        teller.tell_levels(&moments[span.first.saturating_sub(1)..to]);
+        teller.add_level_changes(&moments[span.first.saturating_sub(1)..to]);
     }
     let mut change = teller.change;
     let mut seen = BTreeSet::new();
@@ -537,12 +537,12 @@ struct Teller {
 }
 
 impl Teller {
-    fn tell(&mut self, unix_seconds: f64, kind: IncidentEventKind, text: String) {
+    fn add_event(&mut self, unix_seconds: f64, kind: IncidentEventKind, text: String) {
         self.events.push(IncidentEvent { unix_seconds, kind, text, seconds_since_reading: None });
     }
 
-    fn tell_kill(&mut self, kill: &Killed, seconds_since_reading: Option<f64>) {
-        self.tell(kill.unix_seconds, IncidentEventKind::Kill, kill.title.clone());
+    fn add_kill(&mut self, kill: &Killed, seconds_since_reading: Option<f64>) {
+        self.add_event(kill.unix_seconds, IncidentEventKind::Kill, kill.title.clone());
         if let Some(event) = self.events.last_mut() {
             event.seconds_since_reading = seconds_since_reading;
         }
@@ -553,18 +553,22 @@ impl Teller {
         if before.boot != now.boot {
             let kernel =
                 now.kernel.as_ref().map_or_else(String::new, |it| format!(" with Linux {it}"));
-            self.tell(at, IncidentEventKind::Boot, format!("the machine had started anew{kernel}"));
+            self.add_event(
+                at,
+                IncidentEventKind::Boot,
+                format!("the machine had started anew{kernel}"),
+            );
             return;
         }
         let passed = at - before.unix_seconds;
         if passed > (usual * GAP).max(SHORTEST_GAP) {
             let text =
                 format!("no reading for {} before this", pagewise_model::duration::rough(passed));
-            self.tell(at, IncidentEventKind::Gap, text);
+            self.add_event(at, IncidentEventKind::Gap, text);
         }
         for (name, value) in &now.settings {
             let Some(old) = before.settings.get(name).filter(|old| *old != value) else { continue };
-            self.tell(
+            self.add_event(
                 at,
                 IncidentEventKind::Setting,
                 format!("{name} was set from {old} to {value}"),
@@ -572,21 +576,25 @@ impl Teller {
         }
         if let (Some(then), Some(units)) = (&before.units, &now.units) {
             for unit in units.difference(then) {
-                self.tell(at, IncidentEventKind::Started, format!("{unit} started"));
+                self.add_event(at, IncidentEventKind::Started, format!("{unit} started"));
             }
             for unit in then.difference(units) {
-                self.tell(at, IncidentEventKind::Ended, format!("{unit} ended"));
+                self.add_event(at, IncidentEventKind::Ended, format!("{unit} ended"));
             }
         }
         for (tier, size) in &now.full {
             if !before.full.contains_key(tier) {
-                self.tell(at, IncidentEventKind::Full, format!("swap on {tier} was full ({size})"));
+                self.add_event(
+                    at,
+                    IncidentEventKind::Full,
+                    format!("swap on {tier} was full ({size})"),
+                );
             }
         }
     }
 
     /// Adds an event for each change of the level, with the verdict's sentence.
-    fn tell_levels(&mut self, moments: &[Moment]) {
+    fn add_level_changes(&mut self, moments: &[Moment]) {
         for pair in moments.windows(2) {
             let [before, now] = pair else { continue };
             if before.level == now.level {
@@ -597,7 +605,7 @@ impl Teller {
             } else {
                 now.verdict.line.clone()
             };
-            self.tell(now.unix_seconds, IncidentEventKind::Level, text);
+            self.add_event(now.unix_seconds, IncidentEventKind::Level, text);
         }
     }
 }

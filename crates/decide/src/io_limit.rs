@@ -5,7 +5,7 @@
 use pagewise_facts::groups;
 use pagewise_facts::io_limit::Throttled;
 
-use crate::limit_change::id_in;
+use crate::limit_change::find_container_id;
 use crate::proof::EvidenceList;
 use crate::text::{count, quoted};
 
@@ -26,13 +26,13 @@ pub(crate) fn describe(throttled: &Throttled<'_>) -> String {
             count(limit.requests.get().unwrap_or_default())
         ),
     };
-    format!(" {sentence}{}.", where_set(throttled))
+    format!(" {sentence}{}.", describe_origin(throttled))
 }
 
 /// Returns the setting that makes the limit, if the path shows which program manages the group.
-fn where_set(throttled: &Throttled<'_>) -> String {
+fn describe_origin(throttled: &Throttled<'_>) -> String {
     let path = throttled.group.path.as_str();
-    let has_id = path.split('/').any(|part| id_in(part).is_some());
+    let has_id = path.split('/').any(|part| find_container_id(part).is_some());
     let is_bytes = throttled.bytes.is_some();
     let option = if is_bytes { "--device-read-bps" } else { "--device-read-iops" };
     let property = if is_bytes { "IOReadBandwidthMax" } else { "IOReadIOPSMax" };
@@ -47,7 +47,7 @@ fn where_set(throttled: &Throttled<'_>) -> String {
 }
 
 /// Adds the limit and the pages that were read back to the evidence.
-pub(crate) fn prove(throttled: &Throttled<'_>, proof: EvidenceList) -> EvidenceList {
+pub(crate) fn add_evidence(throttled: &Throttled<'_>, proof: EvidenceList) -> EvidenceList {
     let proof = match throttled.bytes {
         Some(_) => proof.named("rbps", &throttled.limit.bytes),
         None => proof.named("riops", &throttled.limit.requests),
@@ -56,7 +56,7 @@ pub(crate) fn prove(throttled: &Throttled<'_>, proof: EvidenceList) -> EvidenceL
 }
 
 /// Returns the command that shows the limit.
-pub(crate) fn look(throttled: &Throttled<'_>) -> String {
+pub(crate) fn command_that_shows(throttled: &Throttled<'_>) -> String {
     let path = quoted(throttled.limit.bytes.source.path());
     format!("cat {path}  # reads (r) and writes (w) per second that the group may make")
 }

@@ -12,7 +12,7 @@
 use pagewise_facts::groups;
 use pagewise_model::{Bytes, Cgroup, Limit, Reading};
 
-use crate::text::{quoted, writes_with_undo};
+use crate::text::{mark_writing_with_undo, quoted};
 
 /// What a command achieves; a text about it follows the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Kind {
     }
 
     /// How much the group uses of the resource that this kind of limit restricts.
-    fn used(self, group: &Cgroup) -> Option<Bytes> {
+    fn usage(self, group: &Cgroup) -> Option<Bytes> {
         match self {
             Self::SwapMax => group.swap_current.get(),
             Self::High | Self::Max | Self::V1 => group.current.get(),
@@ -106,7 +106,7 @@ impl LimitChange<'_> {
         let is_higher = self.to > now || (self.effect == Effect::Contains && now == Limit::Max);
         let fits = match self.to {
             Limit::Max => true,
-            Limit::Bytes(to) => to > kind.used(self.group)?,
+            Limit::Bytes(to) => to > kind.usage(self.group)?,
         };
         let is_held_below = kind == Kind::Max && self.effect == Effect::Raises && self.is_at_high();
         if !is_higher || !fits || is_held_below || !is_safe_place(self.group) {
@@ -114,10 +114,10 @@ impl LimitChange<'_> {
         }
         Some(match owner(self.group)? {
             Owner::Systemd(unit) if kind.property().is_some() => {
-                self.systemd(unit, kind.property()?, now)
+                self.systemd_command(unit, kind.property()?, now)
             }
-            Owner::Container(tool, id) => self.container(tool, &id, kind, now)?,
-            Owner::Systemd(_) | Owner::Nobody => self.file(&path, now)?,
+            Owner::Container(tool, id) => self.container_command(tool, &id, kind, now)?,
+            Owner::Systemd(_) | Owner::Nobody => self.file_command(&path, now)?,
         })
     }
 
@@ -139,8 +139,9 @@ impl LimitChange<'_> {
         (!path.is_empty()).then(|| path.to_owned())
     }
 
-    fn systemd(&self, unit: &str, property: &str, now: Limit) -> String {
-        let (to, before) = (new_value(self.to, "infinity"), old_value(now, "infinity"));
+    fn systemd_command(&self, unit: &str, property: &str, now: Limit) -> String {
+        let (to, before) =
+            (format_new_value(self.to, "infinity"), format_old_value(now, "infinity"));
         let (how, lasts) = match self.lasts {
             Lasts::UntilBoot => ("--runtime ", "until the next boot"),
             Lasts::Permanent => ("", "permanent"),
@@ -154,16 +155,16 @@ impl LimitChange<'_> {
     /// Docker's option is the sum of memory and swap, so the swap that the container may use is
     /// added. There is no command for a limit that docker does not set (`memory.high`), or if the
     /// sum is not known.
-    fn container(&self, tool: &str, id: &str, kind: Kind, now: Limit) -> Option<String> {
+    fn container_command(&self, tool: &str, id: &str, kind: Kind, now: Limit) -> Option<String> {
         let (Kind::Max, Limit::Bytes(to), Limit::Bytes(now)) = (kind, self.to, now) else {
             return None;
         };
         let update = |size: Bytes| {
             let both = match self.group.swap_max.get()? {
-                Limit::Bytes(swap) => bytes_or_mib(size.saturating_add(swap)),
+                Limit::Bytes(swap) => format_bytes_or_mib(size.saturating_add(swap)),
                 Limit::Max => "-1".to_owned(),
             };
-            let size = bytes_or_mib(size);
+            let size = format_bytes_or_mib(size);
             Some(format!("sudo {tool} update --memory {size} --memory-swap {both} {id}"))
         };
         Some(self.with_note(update(to)?, "until the container is made again", &update(now)?))
@@ -171,10 +172,10 @@ impl LimitChange<'_> {
 
     /// With version 1, the kernel refuses a limit that exceeds the limit on memory and swap
     /// together. That limit is raised first; how much the group may swap stays the same.
-    fn file(&self, path: &str, now: Limit) -> Option<String> {
+    fn file_command(&self, path: &str, now: Limit) -> Option<String> {
         // with version 1, writing -1 removes a limit
         let unlimited = if path.ends_with("limit_in_bytes") { "-1" } else { "max" };
-        let (to, before) = (new_value(self.to, unlimited), old_value(now, unlimited));
+        let (to, before) = (format_new_value(self.to, unlimited), format_old_value(now, unlimited));
         let lasts =
             "until the cgroup is created again; what makes it has to set it to make it last";
         let write = |value: &str, path: &str| format!("echo {value} | sudo tee {}", quoted(path));
@@ -184,7 +185,7 @@ impl LimitChange<'_> {
             let sum = |limit: Limit| Some(limit.bytes()?.saturating_add(swap));
             let both = format!("{folder}memsw.limit_in_bytes");
             let (raised, read) = (sum(self.to)?, sum(now)?);
-            command = format!("{} && {command}", write(&bytes_or_mib(raised), &both));
+            command = format!("{} && {command}", write(&format_bytes_or_mib(raised), &both));
             undo = format!("{undo} && {}", write(&read.get().to_string(), &both));
         }
         Some(self.with_note(command, lasts, &undo))
@@ -203,21 +204,21 @@ impl LimitChange<'_> {
             }
         };
         let value = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
-        writes_with_undo(command, &format!("{value}{effect}; {lasts}"), undo)
+        mark_writing_with_undo(command, &format!("{value}{effect}; {lasts}"), undo)
     }
 }
 
 /// Formats a new limit in MiB.
-fn new_value(limit: Limit, unlimited: &str) -> String {
-    limit.bytes().map_or_else(|| unlimited.to_owned(), bytes_or_mib)
+fn format_new_value(limit: Limit, unlimited: &str) -> String {
+    limit.bytes().map_or_else(|| unlimited.to_owned(), format_bytes_or_mib)
 }
 
 /// Formats the limit that was read, in bytes as the kernel prints it.
-fn old_value(limit: Limit, unlimited: &str) -> String {
+fn format_old_value(limit: Limit, unlimited: &str) -> String {
     limit.bytes().map_or_else(|| unlimited.to_owned(), |bytes| bytes.get().to_string())
 }
 
-fn bytes_or_mib(size: Bytes) -> String {
+fn format_bytes_or_mib(size: Bytes) -> String {
     match size.get() {
         whole if whole % (1 << 20) == 0 => format!("{}M", whole >> 20),
         bytes => bytes.to_string(),
@@ -303,7 +304,7 @@ pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
     let is_memory = resource == Resource::Memory;
     let parts = || path.split('/').filter(|part| !part.is_empty());
     if parts().any(|part| part.starts_with("kubepods") || part.starts_with("kubelet")) {
-        let pod = parts().find_map(pod_in);
+        let pod = parts().find_map(find_pod_uid);
         if !is_memory {
             // the group of all pods has another limit, which each pod counts towards
             return pod.map(|uid| {
@@ -313,7 +314,7 @@ pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
                 )
             });
         }
-        let container = parts().find_map(id_in);
+        let container = parts().find_map(find_container_id);
         return Some(match (container, pod) {
             (None, None) => "the limit holds for all pods: kubeReserved, systemReserved and \
                  evictionHard in the kubelet's configuration leave them the rest of the node"
@@ -329,7 +330,7 @@ pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
             }
         });
     }
-    if let Some(id) = parts().find_map(id_in) {
+    if let Some(id) = parts().find_map(find_container_id) {
         let tool = if path.contains("libpod") { "podman" } else { "docker" };
         let option = if is_memory { "--memory" } else { "--pids-limit" };
         return Some(format!("{tool} update {option} for container {id}, and in what starts it"));
@@ -368,16 +369,16 @@ pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
 pub(crate) fn describe_task_limit(group: &Cgroup) -> Option<String> {
     let path = group.path.as_str();
     let last = path.rsplit('/').next()?;
-    let is_pod = pod_in(last).is_some();
+    let is_pod = find_pod_uid(last).is_some();
     let is_payload = last.starts_with("lxc.payload.") || path.rsplit_once('/')?.0 == "/lxc";
     let is_unit = groups::unit_of_path(path) == Some(last) && is_safe_place(group);
-    (is_pod || is_payload || is_unit || id_in(last).is_some())
+    (is_pod || is_payload || is_unit || find_container_id(last).is_some())
         .then(|| describe_owner(path, Resource::Tasks))?
 }
 
 /// Returns the beginning of a container's id in a component of a path; the id has 64 hexadecimal
 /// digits.
-pub(crate) fn id_in(part: &str) -> Option<&str> {
+pub(crate) fn find_container_id(part: &str) -> Option<&str> {
     let part = part.strip_suffix(".scope").unwrap_or(part);
     let id = part.rsplit(['-', ':']).next()?;
     let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -386,7 +387,7 @@ pub(crate) fn id_in(part: &str) -> Option<&str> {
 
 /// Returns the uid of a pod in a component of a path: `podUID`, or
 /// `kubepods-burstable-podUID.slice` with `_` instead of `-`.
-fn pod_in(part: &str) -> Option<String> {
+fn find_pod_uid(part: &str) -> Option<String> {
     let part = part.strip_suffix(".slice").unwrap_or(part);
     let uid = &part[part.rfind("pod").filter(|at| !part[*at..].starts_with("pods"))? + 3..];
     (uid.len() >= 8).then(|| uid.replace('_', "-"))

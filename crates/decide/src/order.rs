@@ -13,13 +13,13 @@ use pagewise_facts::{memory_files, tiers, unexplained};
 use pagewise_model::{Bytes, DeletedKind, Finding, Interval, Percent, Severity, Stall};
 
 use crate::rules::{BALLOON_TITLE, kernel_memory_in};
-use crate::text::short_group;
+use crate::text::shorten_group;
 use crate::{RULES, grade, verdict};
 
 /// Raises the severity of findings about much memory that nobody can use, and sorts all findings.
 pub(crate) fn arrange(interval: &Interval, findings: &mut Vec<Finding>) {
     for finding in findings.iter_mut() {
-        if strands_much(interval, finding) {
+        if is_much_stranded(interval, finding) {
             finding.severity = finding.severity.max(Severity::Warning);
         }
     }
@@ -77,21 +77,21 @@ fn cost(interval: &Interval, finding: &Finding) -> Option<f64> {
         // it is why other groups wait, so it comes before the finding that they do
         "protection-starves" => Some(1.0),
         // tasks wait because memory cannot be swapped out
-        "zram-full" => worst(memory).map(of_time),
+        "zram-full" => worst_average(memory).map(of_time),
         "dirty-stall" => host.psi.io.some.avg60.get().map(of_time),
-        "memory-grows" => of_ram(grown(interval, finding)?),
+        "memory-grows" => of_ram(memory_of_grower(interval, finding)?),
         // deleted files are reported by a rule of their own
         "cache-not-cache" => {
-            let deleted: Bytes = deleted_files(interval).unwrap_or_default();
+            let deleted: Bytes = memory_in_deleted_files(interval).unwrap_or_default();
             of_ram(host.memory.shmem.get()?.saturating_sub(deleted))
         }
         "memory-locked" => of_ram(host.memory.unevictable.get()?),
         "swap-full" => of_ram(tiers::held_on_disk(host)),
-        _ => of_ram(stranded(interval, finding)?),
+        _ => of_ram(stranded_memory(interval, finding)?),
     }
 }
 
-fn worst(stall: &Stall) -> Option<Percent> {
+fn worst_average(stall: &Stall) -> Option<Percent> {
     let averages = [stall.avg10.get(), stall.avg60.get()].into_iter().flatten();
     averages.max_by(|a, b| a.get().total_cmp(&b.get()))
 }
@@ -101,7 +101,7 @@ fn worst(stall: &Stall) -> Option<Percent> {
 fn group_cost(interval: &Interval, finding: &Finding) -> Option<f64> {
     let troubled = verdict::find_troubled(interval);
     let of_finding =
-        |path: &str| finding.title.contains(&short_group(path)) && finding.what.contains(path);
+        |path: &str| finding.title.contains(&shorten_group(path)) && finding.what.contains(path);
     let group = troubled.iter().find(|group| of_finding(group.limited.path.as_str()))?;
     if group.troubles.iter().any(|(_, trouble)| matches!(trouble, verdict::Trouble::Kills(_))) {
         return Some(1.0);
@@ -110,7 +110,7 @@ fn group_cost(interval: &Interval, finding: &Finding) -> Option<f64> {
 }
 
 /// Returns the memory of the process or group that this finding is about.
-fn grown(interval: &Interval, finding: &Finding) -> Option<Bytes> {
+fn memory_of_grower(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     let growing = growth::growing(interval).into_iter();
     let is_it = |name: &str| finding.what.contains(name);
     let found = growing.filter(|growth| match growth.grower {
@@ -125,10 +125,10 @@ fn grown(interval: &Interval, finding: &Finding) -> Option<Bytes> {
 ///
 /// Locked memory counts only if mlock is not the reason: databases and virtual machines lock
 /// memory on purpose.
-fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
+fn stranded_memory(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     let host = &interval.end;
     match finding.id {
-        "deleted-files" => deleted_files(interval),
+        "deleted-files" => memory_in_deleted_files(interval),
         "hugetlb-unused" => {
             let pools = host.hugetlb.iter().filter(|pool| pool.node.is_none());
             let unused = pools.filter_map(|pool| {
@@ -154,14 +154,15 @@ fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
 }
 
 /// Returns the memory in deleted files that are kept open by the process with the most of them.
-fn deleted_files(interval: &Interval) -> Option<Bytes> {
+fn memory_in_deleted_files(interval: &Interval) -> Option<Bytes> {
     let files = &interval.end.memory_files;
     let holders = memory_files::holders(files, |kind| kind == DeletedKind::Tmpfs);
     holders.first().map(|holder| holder.bytes)
 }
 
-fn strands_much(interval: &Interval, finding: &Finding) -> bool {
-    stranded(interval, finding).is_some_and(|size| grade::stranded::is_much(&interval.end, size))
+fn is_much_stranded(interval: &Interval, finding: &Finding) -> bool {
+    stranded_memory(interval, finding)
+        .is_some_and(|size| grade::stranded::is_much(&interval.end, size))
 }
 
 #[cfg(test)]

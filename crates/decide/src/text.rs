@@ -18,7 +18,7 @@ pub(crate) fn count_of(number: u64, one: &str) -> String {
 
 /// Formats a process as name and id; the beginning of a long name is cut off.
 pub(crate) fn process(name: &str, pid: u32) -> String {
-    format!("{} (pid {pid})", short(name))
+    format!("{} (pid {pid})", shorten_name(name))
 }
 
 /// Describes a slow swap disk with its mean latency: `the swap device sda, which answers in 40 ms`.
@@ -27,11 +27,11 @@ pub(crate) fn swap_disk(disk: &SwapDisk<'_>) -> String {
         Some(latency) => format!("answers in {latency:.0} ms"),
         None => "does not answer".to_owned(),
     };
-    format!("the swap device {}, which {answers}", short(disk.name.as_str()))
+    format!("the swap device {}, which {answers}", shorten_name(disk.name.as_str()))
 }
 
 /// Formats a rounded duration in its largest unit: `40 seconds`, `7 minutes`.
-pub(crate) fn roughly(seconds: f64) -> String {
+pub(crate) fn format_roughly(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 10.0 => "10 seconds".to_owned(),
         seconds if seconds < 90.0 => format!("{seconds:.0} seconds"),
@@ -60,7 +60,7 @@ pub(crate) fn setting(target: &Target) -> String {
 
 /// Shortens a name so that a title fits into 80 columns. The end is kept, because the end of a path
 /// is more useful than its beginning.
-pub(crate) fn short(name: &str) -> String {
+pub(crate) fn shorten_name(name: &str) -> String {
     const SHOWN: usize = 24;
     let length = name.chars().count();
     if length <= SHOWN {
@@ -81,7 +81,7 @@ pub(crate) fn shorten_title(title: String) -> String {
 }
 
 /// Shortens the path of a cgroup for a title: the last components that fit.
-pub(crate) fn short_group(path: &str) -> String {
+pub(crate) fn shorten_group(path: &str) -> String {
     const SHOWN: usize = 28;
     if path.chars().count() <= SHOWN {
         return path.to_owned();
@@ -90,46 +90,46 @@ pub(crate) fn short_group(path: &str) -> String {
     let fits = cuts.skip(1).map(|at| &path[at + 1..]).find(|rest| rest.chars().count() < SHOWN);
     match fits.filter(|rest| !rest.is_empty()) {
         Some(rest) => format!("…/{rest}"),
-        None => short(path),
+        None => shorten_name(path),
     }
 }
 
 /// Formats a command that changes the machine until the next boot. The result can be pasted,
 /// because the remark is a shell comment.
-pub(crate) fn writes(command: impl std::fmt::Display) -> String {
-    writes_and(command, "until the next boot")
+pub(crate) fn mark_writing(command: impl std::fmt::Display) -> String {
+    mark_writing_with_caution(command, "until the next boot")
 }
 
 /// Formats a command that changes the machine until the next boot, with a caution in the shell
 /// comment.
-pub(crate) fn writes_and(command: impl std::fmt::Display, caution: &str) -> String {
+pub(crate) fn mark_writing_with_caution(command: impl std::fmt::Display, caution: &str) -> String {
     format!("{command}  {WRITES}; {caution}")
 }
 
 /// Formats a command that changes the machine, with a remark and the complete command that undoes
 /// the change in the shell comment.
-pub(crate) fn writes_with_undo(
+pub(crate) fn mark_writing_with_undo(
     command: impl std::fmt::Display,
     caution: &str,
     undo: &str,
 ) -> String {
-    writes_and(command, &format!("{caution}; {UNDO}{undo}"))
+    mark_writing_with_caution(command, &format!("{caution}; {UNDO}{undo}"))
 }
 
 /// Formats a command that writes a value to a kernel file.
-pub(crate) fn put(value: impl std::fmt::Display, path: &str) -> String {
-    writes(write_file(value, path))
+pub(crate) fn write_command(value: impl std::fmt::Display, path: &str) -> String {
+    mark_writing(write_file(value, path))
 }
 
 /// Formats a command that writes a value to a kernel file, with the command that restores the value
 /// `before`.
-pub(crate) fn put_with_undo(
+pub(crate) fn write_command_with_undo(
     value: impl std::fmt::Display,
     before: impl std::fmt::Display,
     path: &str,
     caution: &str,
 ) -> String {
-    writes_with_undo(write_file(value, path), caution, &write_file(before, path))
+    mark_writing_with_undo(write_file(value, path), caution, &write_file(before, path))
 }
 
 fn write_file(value: impl std::fmt::Display, path: &str) -> String {
@@ -137,8 +137,11 @@ fn write_file(value: impl std::fmt::Display, path: &str) -> String {
 }
 
 /// Formats a command that triggers a single action of the kernel.
-pub(crate) fn trigger(value: impl std::fmt::Display, path: &str) -> String {
-    writes_and(format!("echo {value} | sudo tee {}", quoted(path)), "once; nothing to undo")
+pub(crate) fn trigger_command(value: impl std::fmt::Display, path: &str) -> String {
+    mark_writing_with_caution(
+        format!("echo {value} | sudo tee {}", quoted(path)),
+        "once; nothing to undo",
+    )
 }
 
 #[cfg(test)]
@@ -154,17 +157,17 @@ mod tests {
 
     #[test]
     fn a_group_is_named_by_its_last_parts() {
-        assert_eq!(short_group("/system.slice/db.service"), "/system.slice/db.service");
+        assert_eq!(shorten_group("/system.slice/db.service"), "/system.slice/db.service");
         let pod = "/kubepods.slice/kubepods-burstable.slice/pod-7f/container-1";
-        assert_eq!(short_group(pod), "…/pod-7f/container-1");
+        assert_eq!(shorten_group(pod), "…/pod-7f/container-1");
         let hash = format!("/docker/{}", "a1b2".repeat(16));
-        assert_eq!(short_group(&hash), short(&hash));
+        assert_eq!(shorten_group(&hash), shorten_name(&hash));
     }
 
     #[test]
     fn long_names_keep_their_end() {
-        assert_eq!(short("/swapfile"), "/swapfile");
-        let long = short("/system.slice/a-service-with-a-long-name.service");
+        assert_eq!(shorten_name("/swapfile"), "/swapfile");
+        let long = shorten_name("/system.slice/a-service-with-a-long-name.service");
         assert_eq!(long, "…ith-a-long-name.service");
         assert_eq!(long.chars().count(), 24);
     }

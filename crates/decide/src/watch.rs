@@ -69,7 +69,7 @@ fn phase(samples: Option<&[WatchSample]>, before: u64) -> Option<WatchPhase> {
         collapsed,
         covered: covered_share(last),
         most: samples.iter().filter_map(|sample| sample.memory).max(),
-        used: used_after(samples),
+        used: usage_after_collapse(samples),
     })
 }
 
@@ -85,7 +85,7 @@ fn used_series(samples: &[WatchSample]) -> Vec<(f64, f64)> {
     let counted = is_counted(samples);
     let (mut found, mut rest) = (Vec::new(), samples);
     while let Some(first) = rest.first() {
-        let enough = |later: &WatchSample| between(first, later, counted).is_some();
+        let enough = |later: &WatchSample| usage_between(first, later, counted).is_some();
         // if five seconds do not contain enough CPU time, the first sample is skipped: the program
         // had no work
         let mut near = rest.iter().take_while(|later| later.seconds - first.seconds < 5.0);
@@ -94,7 +94,7 @@ fn used_series(samples: &[WatchSample]) -> Vec<(f64, f64)> {
             continue;
         };
         let Some((last, used)) =
-            rest.get(at).and_then(|last| Some((last, between(first, last, counted)?)))
+            rest.get(at).and_then(|last| Some((last, usage_between(first, last, counted)?)))
         else {
             break;
         };
@@ -110,7 +110,7 @@ fn is_counted(samples: &[WatchSample]) -> bool {
 }
 
 /// Returns the CPU usage between two samples; `None` if too little CPU time was used.
-fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f64> {
+fn usage_between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f64> {
     let cpu = after.cpu_seconds? - before.cpu_seconds?;
     let units = if counted {
         after.requests?.checked_sub(before.requests?)? as f64
@@ -128,7 +128,7 @@ fn covered_share(sample: &WatchSample) -> Option<f64> {
 
 /// Returns the CPU usage in a phase. If blocks were collapsed in the phase, only the time after
 /// that is considered.
-fn used_after(samples: &[WatchSample]) -> Option<f64> {
+fn usage_after_collapse(samples: &[WatchSample]) -> Option<f64> {
     let counted = is_counted(samples);
     let last = samples.last()?;
     let known = samples
@@ -137,6 +137,6 @@ fn used_after(samples: &[WatchSample]) -> Option<f64> {
     let (first, end) = (known.clone().next()?, known.clone().next_back()?);
     let mut known = known;
     let after = known.find(|sample| !is_much(sample.collapsed, last));
-    let after = after.and_then(|first| between(first, end, counted));
-    after.or_else(|| between(first, end, counted))
+    let after = after.and_then(|first| usage_between(first, end, counted));
+    after.or_else(|| usage_between(first, end, counted))
 }

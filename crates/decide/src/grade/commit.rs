@@ -27,14 +27,14 @@ pub(crate) fn strict_mode(host: &Snapshot) -> Option<&Reading<Name>> {
 
 /// Returns how much more memory may be committed; `None` in other overcommit modes, or if it is
 /// unknown.
-pub(crate) fn left(host: &Snapshot) -> Option<Bytes> {
+pub(crate) fn remaining_commit(host: &Snapshot) -> Option<Bytes> {
     strict_mode(host)?;
     Some(host.memory.commit_limit.get()?.saturating_sub(host.memory.committed.get()?))
 }
 
 /// Returns the committed memory and its limit if they are close; `None` in other overcommit modes,
 /// if enough is left, or if the values are unknown.
-pub(crate) fn near_limit(host: &Snapshot) -> Option<NearLimit> {
+pub(crate) fn find_near_limit(host: &Snapshot) -> Option<NearLimit> {
     strict_mode(host)?;
     let (committed, limit) = (host.memory.committed.get()?, host.memory.commit_limit.get()?);
     let share = committed.percent_of(limit)?;

@@ -12,6 +12,6 @@ pub(crate) mod stranded;
 
 /// The smallest number of bytes that is worth a finding: `most`, or an eighth of RAM if that is
 /// less.
-pub(crate) fn worth(host: &Snapshot, most: Bytes) -> Bytes {
+pub(crate) fn least_worthwhile(host: &Snapshot, most: Bytes) -> Bytes {
     host.memory.total.get().map_or(most, |ram| most.min(Bytes::new(ram.get() / 8)))
 }

@@ -69,7 +69,7 @@ fn is_own(host: &Snapshot) -> bool {
 
 /// Returns the severity of the host's pressure now; `None` if it is below every threshold, if PSI
 /// is unknown, or if the pressure has ended.
-pub(crate) fn present(interval: &Interval) -> Option<Severity> {
+pub(crate) fn present_severity(interval: &Interval) -> Option<Severity> {
     grade(interval).filter(|graded| graded.ended.is_none()).map(|graded| graded.severity)
 }
 

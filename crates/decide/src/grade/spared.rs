@@ -9,12 +9,12 @@ use super::{headroom, pressure};
 
 /// Whether the host has memory to spare: its available memory is graded calm, and free memory in
 /// all zones is above the low watermark.
-pub(crate) fn is_spared(host: &Snapshot) -> bool {
+pub(crate) fn has_memory_to_spare(host: &Snapshot) -> bool {
     headroom::level_of_host(host) == Some(Level::Calm) && zones::all_above_low(host) == Some(true)
 }
 
 /// The grade of the present memory pressure, if the host has memory to spare.
-pub(crate) fn waiting_of_spared(interval: &Interval) -> Option<Level> {
+pub(crate) fn level_of_waiting(interval: &Interval) -> Option<Level> {
     let graded = pressure::grade(interval).filter(|graded| graded.ended.is_none())?;
-    Some(graded.shortage).filter(|_| is_spared(&interval.end))
+    Some(graded.shortage).filter(|_| has_memory_to_spare(&interval.end))
 }

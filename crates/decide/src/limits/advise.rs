@@ -96,19 +96,19 @@ pub(super) fn advise(
     used: Option<&Used>,
 ) -> LimitAdvice {
     let group = pair.now;
-    let too_low = in_trouble(circumstances, group)
-        .or_else(|| was_killed(circumstances, group))
-        .or_else(|| waits_at_limit(circumstances, group));
+    let too_low = advise_in_trouble(circumstances, group)
+        .or_else(|| advise_after_kills(circumstances, group))
+        .or_else(|| advise_at_limit(circumstances, group));
     if let Some(advice) = too_low {
         return advice;
     }
-    match unknowable(circumstances, pair, used) {
-        Ok(used) => fitting(circumstances, pair, used),
-        Err(why) => not_known(why),
+    match find_used_or_reason(circumstances, pair, used) {
+        Ok(used) => advise_fitting(circumstances, pair, used),
+        Err(why) => advise_unknown(why),
     }
 }
 
-fn not_known(why: String) -> LimitAdvice {
+fn advise_unknown(why: String) -> LimitAdvice {
     LimitAdvice {
         verdict: LimitVerdict::NotKnown,
         size: None,
@@ -120,7 +120,7 @@ fn not_known(why: String) -> LimitAdvice {
 
 /// Returns the advice that the limit is too low, if the verdict reports that the group is short of
 /// memory because of its limit. Growth alone is not a reason: no limit is large enough for a leak.
-fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
+fn advise_in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let trouble = circumstances.trouble(group)?;
     let limit = trouble.limit()?;
     let (_, worst) =
@@ -128,11 +128,11 @@ fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
     let was_killed = matches!(worst, Trouble::Kills(_));
     let file = trouble.reached.as_ref().map_or(&group.max, |at| at.reading);
     let reasons = vec![
-        format!("at its limit of {limit}, {}", verdict::of_group(trouble)),
+        format!("at its limit of {limit}, {}", verdict::describe_group(trouble)),
         HOLDS_NO_MORE.to_owned(),
     ];
     let confidence = if was_killed { Confidence::High } else { Confidence::Medium };
-    too_low(circumstances, group, file, was_killed, confidence, reasons)
+    advise_too_low(circumstances, group, file, was_killed, confidence, reasons)
 }
 
 const HOLDS_NO_MORE: &str = "how much it would use with a higher limit is not known, as it never got more: \
@@ -141,7 +141,7 @@ const HOLDS_NO_MORE: &str = "how much it would use with a higher limit is not kn
 /// Returns the advice that the limit is too low because processes were killed before the interval.
 /// The counter does not show when; such kills say something about the present limit only if the
 /// peak of the group reached that limit.
-fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
+fn advise_after_kills(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let kills = group.events.oom_kill.get().filter(|&kills| kills > 0)?;
     let (limit, peak) = (group.max.get()?.bytes()?, group.peak.get()?);
     if peak.percent_of(limit)?.get() < AT_LIMIT_PERCENT {
@@ -156,13 +156,13 @@ fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
             .to_owned(),
         HOLDS_NO_MORE.to_owned(),
     ];
-    too_low(circumstances, group, &group.max, true, Confidence::Low, reasons)
+    advise_too_low(circumstances, group, &group.max, true, Confidence::Low, reasons)
 }
 
 /// Returns the advice that the limit is too low because the group has reached it and its tasks wait
 /// for memory. This holds also if the kernel counted no limit event during the interval: a task
 /// that memory.high throttles sleeps for up to 2 s at a time.
-fn waits_at_limit(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
+fn advise_at_limit(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let file = working_set::own_limit(group);
     let (limit, current) = (file.get()?.bytes()?, group.current.get()?);
     let waited = group.pressure.some.avg60.get()?;
@@ -176,7 +176,7 @@ fn waits_at_limit(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<L
         ),
         HOLDS_NO_MORE.to_owned(),
     ];
-    too_low(circumstances, group, file, false, Confidence::Low, reasons)
+    advise_too_low(circumstances, group, file, false, Confidence::Low, reasons)
 }
 
 fn describe_kills(kills: u64) -> String {
@@ -186,7 +186,7 @@ fn describe_kills(kills: u64) -> String {
     }
 }
 
-fn too_low(
+fn advise_too_low(
     circumstances: &Circumstances<'_>,
     group: &Cgroup,
     file: &Reading<Limit>,
@@ -234,7 +234,7 @@ fn too_low(
 
 /// Returns the memory in use of a group, or as an error the reason why no limit can be derived from
 /// it.
-fn unknowable<'a>(
+fn find_used_or_reason<'a>(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
     used: Option<&'a Used>,
@@ -281,7 +281,11 @@ fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<Str
 
 /// Advises on the limit of a group whose memory in use is known: a recommended limit, compared with
 /// the present one.
-fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used) -> LimitAdvice {
+fn advise_fitting(
+    circumstances: &Circumstances<'_>,
+    pair: &GroupPair<'_>,
+    used: &Used,
+) -> LimitAdvice {
     let group = pair.now;
     let (confidence, doubts) = confidence(circumstances, pair, used);
     let (size, parts) = size(pair, used, confidence);
@@ -298,7 +302,7 @@ fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used)
                 commands: Vec::new(),
             }
         }
-        None if total.is_some_and(|total| size >= total) => not_known(format!(
+        None if total.is_some_and(|total| size >= total) => advise_unknown(format!(
             "{}: with the margin this is more than the host has",
             reasons.join("; ")
         )),
@@ -332,7 +336,7 @@ const fn margin(confidence: Confidence) -> u64 {
 /// which it consists.
 fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Vec<String>) {
     let (group, percent) = (pair.now, margin(confidence));
-    let mut parts = vec![in_use(group, used)];
+    let mut parts = vec![describe_use(group, used)];
     if used.spike > Bytes::new(0) {
         parts.push(format!("plus {}: its anonymous memory was larger before", used.spike));
     }
@@ -343,7 +347,7 @@ fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Ve
     let word = confidence.word();
     parts.push(format!("plus a margin of {percent} %, as the confidence is {word}"));
     let mut size = with_margin(used.needed_memory(), percent);
-    let peak = never_exceeded(group).map(|peak| with_margin(peak, margin(Confidence::High)));
+    let peak = unrestricted_peak(group).map(|peak| with_margin(peak, margin(Confidence::High)));
     if let Some(peak) = peak.filter(|&peak| peak < size) {
         size = peak;
         parts.push(
@@ -361,7 +365,7 @@ fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Ve
     (size, parts)
 }
 
-fn in_use(group: &Cgroup, used: &Used) -> String {
+fn describe_use(group: &Cgroup, used: &Used) -> String {
     let current = group.current.get().unwrap_or_default();
     let left: Vec<String> = [
         (used.droppable, "file cache"),
@@ -388,7 +392,7 @@ fn with_margin(needed: Bytes, percent: u64) -> Bytes {
 }
 
 /// Returns the group's peak usage, if no limit ever restricted the group.
-fn never_exceeded(group: &Cgroup) -> Option<Bytes> {
+fn unrestricted_peak(group: &Cgroup) -> Option<Bytes> {
     let was_reached = |events: &Reading<u64>| events.get().is_some_and(|events| events > 0);
     let held = was_reached(&group.events.max) || was_reached(&group.events.high);
     let is_known = group.events.max.get().is_some();
@@ -405,7 +409,7 @@ fn confidence(
     pair: &GroupPair<'_>,
     used: &Used,
 ) -> (Confidence, Vec<String>) {
-    let (mut least, why) = by_idle_time(used);
+    let (mut least, why) = grade_by_idle_time(used);
     let mut reasons = vec![why];
     let mut lower = |to: Confidence, why: String| {
         least = least.min(to);
@@ -437,7 +441,7 @@ fn confidence(
     (least, reasons)
 }
 
-fn by_idle_time(used: &Used) -> (Confidence, String) {
+fn grade_by_idle_time(used: &Used) -> (Confidence, String) {
     const LONG: f64 = 600.0;
     const ENOUGH: f64 = 30.0;
     let Some(seconds) = used.idle.seconds else {

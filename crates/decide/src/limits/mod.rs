@@ -40,7 +40,7 @@ pub fn survey_limits(interval: &Interval, inputs: &LimitInputs<'_>) -> LimitSurv
         groups: all,
         processes: processes.unwrap_or_default(),
         left_out: interval.end.cgroups.left_out,
-        unknown: unknown(inputs),
+        unknown: collect_unknown(inputs),
         watched: inputs.watched.map(|watched| watched.cost),
     }
 }
@@ -98,7 +98,7 @@ fn processes(
 }
 
 /// Returns the reasons why idle times of pages are not known, one for each method.
-fn unknown(inputs: &LimitInputs<'_>) -> Vec<String> {
+fn collect_unknown(inputs: &LimitInputs<'_>) -> Vec<String> {
     let generations = match &inputs.generations.outcome {
         Outcome::Value(_) => None,
         Outcome::Absent(why) | Outcome::Denied(why) => {

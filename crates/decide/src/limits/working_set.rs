@@ -72,14 +72,14 @@ fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<Idl
     let watched = inputs.watched.filter(|_| inputs.selected == Some(&group.path));
     watched
         .filter(|watched| !watched.processes.is_empty())
-        .map(|watched| by_accessed_bits(watched, group))
-        .or_else(|| by_generations(host, inputs, group))
-        .or_else(|| by_list(inputs, group))
+        .map(|watched| idle_by_accessed_bits(watched, group))
+        .or_else(|| idle_by_generations(host, inputs, group))
+        .or_else(|| idle_by_list(inputs, group))
 }
 
 /// Returns the idle memory of a group according to the accessed bits of its pages. Page cache that
 /// no process maps has no accessed bits; for this, the inactive file list is used if it is larger.
-fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
+fn idle_by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     let mapped: Bytes = watched.processes.iter().map(|process| process.idle_file).sum();
     let not_read = watched.cost.not_read;
     IdleMemory {
@@ -99,7 +99,11 @@ fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
 
 /// Returns the idle memory of a group according to the generations of multi-gen LRU. `None` if the
 /// kernel has not aged the pages of the group and its descendants for long enough.
-fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
+fn idle_by_generations(
+    host: &Snapshot,
+    inputs: &LimitInputs<'_>,
+    group: &Cgroup,
+) -> Option<IdleMemory> {
     let (mut anon, mut file) = (Pages::new(0), Pages::new(0));
     let mut observed = Millis::new(0);
     for each in inputs.generations.value()? {
@@ -122,7 +126,7 @@ fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> 
 
 /// Returns the idle memory in the same way as kubelet and cAdvisor compute their working set: it is
 /// the page cache on the inactive list.
-fn by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
+fn idle_by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let unseen = inputs.generations.value().map(|_| {
         let age = duration::rough(inputs.age.get() as f64 / 1000.0);
         format!("its generations cover less than {age}: the kernel checks accesses only when it reclaims memory")

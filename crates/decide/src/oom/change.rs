@@ -6,20 +6,21 @@ use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomKill, Reading, Snap
 
 use super::{find_group, limit, on_that_machine, reason};
 use crate::limit_change::{Effect, Lasts, LimitChange};
-use crate::text::{put_with_undo, quoted, writes_with_undo};
+use crate::text::{mark_writing_with_undo, quoted, write_command_with_undo};
 
 const MORE: &str = "1.5 times the limit";
 
 /// Returns commands that may prevent another kill like this one, the most useful first. The list is
 /// never empty: it contains at least a command that shows more.
 pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
-    let mut commands: Vec<String> = may_be_killed(host, kill).into_iter().collect();
+    let mut commands: Vec<String> = make_killable(host, kill).into_iter().collect();
     let now = Some(host).filter(|_| kill.earlier_boot.is_none());
     if reason::is_by_min_ttl(kill) {
         let set = now.and_then(|host| host.mglru.min_ttl.get()).map(pagewise_model::Millis::get);
         let set = set.filter(|ttl| *ttl > 0);
-        commands
-            .extend(set.map(|ttl| put_with_undo(0, ttl, reason::MIN_TTL, "until the next boot")));
+        commands.extend(
+            set.map(|ttl| write_command_with_undo(0, ttl, reason::MIN_TTL, "until the next boot")),
+        );
         commands.push(
             "grep -rs min_ttl_ms /etc/tmpfiles.d /run/tmpfiles.d /usr/lib/tmpfiles.d".to_owned(),
         );
@@ -31,13 +32,13 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     if let Some(panic) = kill.panic.as_ref().filter(|panic| panic.as_str().contains("panic_on_oom"))
     {
         let value = if panic.as_str().contains("compulsory") { 2 } else { 1 };
-        commands.push(writes_with_undo(
+        commands.push(mark_writing_with_undo(
             "sudo sysctl vm.panic_on_oom=0",
             "cures the panic, not the shortage; until the next boot",
             &format!("sudo sysctl vm.panic_on_oom={value}"),
         ));
     }
-    if reason::lacking_zone(kill).is_some() || reason::lacks_low_memory(kill).is_some() {
+    if reason::lacking_zone(kill).is_some() || reason::unusable_high_memory(kill).is_some() {
         commands.extend(on_that_machine::advise_change(kill));
         return commands;
     }
@@ -45,7 +46,7 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
         Some(OomConstraint::Cgroup) => {
             let before = commands.len();
             commands.extend(allow_swap(host, kill));
-            commands.extend(raise(host, kill));
+            commands.extend(raise_limit(host, kill));
             if commands.len() == before {
                 commands.extend(on_that_machine::advise_for_group(kill));
             }
@@ -83,7 +84,7 @@ fn measure_compression(host: &Snapshot) -> Option<String> {
 
 /// Returns the command that raises the limit by half of its value at the kill, if more than twice
 /// that amount is available.
-fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
+fn raise_limit(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let group = find_group(host, kill.group.as_ref()?)?;
     let Limit::Bytes(now) = group.max.get()? else { return None };
     let more = limit(kill)?.get() / 2;
@@ -93,7 +94,7 @@ fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     if above.is_some_and(|(_, room)| room.get() < more) {
         return None;
     }
-    let raised = mebibytes(Bytes::new(now.get().saturating_add(more)))?;
+    let raised = round_to_mib(Bytes::new(now.get().saturating_add(more)))?;
     change(group, &group.max, Limit::Bytes(raised), Effect::Raises, MORE)
 }
 
@@ -110,14 +111,14 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
 
 /// Returns the command that allows the OOM killer to kill a process, if the group had only
 /// processes that are exempt.
-fn may_be_killed(host: &Snapshot, kill: &OomKill) -> Option<String> {
+fn make_killable(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
     let task = barred.filter(|_| kill.victim.is_none() && kill.earlier_boot.is_none())?;
     // the pid may belong to another process by now; the undo would exempt that process
     let mut processes = host.processes.list.iter();
     processes.find(|process| process.pid == task.pid && process.name == task.name)?;
     let file = format!("/proc/{}/oom_score_adj", task.pid);
-    Some(put_with_undo(0, -1000, &file, "until the process ends"))
+    Some(write_command_with_undo(0, -1000, &file, "until the process ends"))
 }
 
 fn change(
@@ -131,6 +132,6 @@ fn change(
 }
 
 /// Rounds a size up to whole MiB.
-fn mebibytes(size: Bytes) -> Option<Bytes> {
+fn round_to_mib(size: Bytes) -> Option<Bytes> {
     size.get().checked_next_multiple_of(1 << 20).map(Bytes::new)
 }

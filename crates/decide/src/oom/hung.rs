@@ -5,7 +5,7 @@
 use pagewise_model::{HungTask, KernelLog, Name, OomExplanation, OomFact};
 
 use super::limit_of_kill::SHOWN;
-use super::words::ago;
+use super::words::format_age;
 
 /// Functions of mm/vmscan.c, mm/page_alloc.c and mm/memcontrol.c in which a task reclaims memory
 /// itself, or waits until others have reclaimed some.
@@ -58,12 +58,13 @@ pub fn explain_hung(log: &KernelLog) -> Vec<OomExplanation> {
 
 fn explain(task: &HungTask) -> OomExplanation {
     let stack: Vec<&str> = task.stack.iter().take(6).map(Name::as_str).collect();
-    let when = (task.boot_seconds > 0.0).then(|| format!("{} after boot", ago(task.boot_seconds)));
-    let waited = waited_for(task);
+    let when =
+        (task.boot_seconds > 0.0).then(|| format!("{} after boot", format_age(task.boot_seconds)));
+    let waited = find_wait_reason(task);
     let facts = [
         ("when", when),
         ("why", Some(describe(waited))),
-        ("harmful", Some(harm(waited).to_owned())),
+        ("harmful", Some(describe_harm(waited).to_owned())),
         ("it was in", (!stack.is_empty()).then(|| stack.join(", "))),
     ];
     let facts = facts.into_iter().filter_map(|(label, text)| Some(OomFact { label, text: text? }));
@@ -76,12 +77,12 @@ fn explain(task: &HungTask) -> OomExplanation {
             task.name, task.pid, task.seconds
         ),
         facts: facts.collect(),
-        change: change(waited),
+        change: suggest_change(waited),
         what_if: Vec::new(),
     }
 }
 
-fn waited_for(task: &HungTask) -> WaitedFor {
+fn find_wait_reason(task: &HungTask) -> WaitedFor {
     let within = |functions: &'static [&'static str]| {
         // the compiler adds suffixes to function names: __alloc_pages_slowpath.constprop.0
         let is_it = |name: &str, function: &str| {
@@ -131,7 +132,7 @@ fn describe(waited: WaitedFor) -> String {
     }
 }
 
-fn harm(waited: WaitedFor) -> &'static str {
+fn describe_harm(waited: WaitedFor) -> &'static str {
     match waited {
         WaitedFor::Memory(_) | WaitedFor::Swap(_) => {
             "the message changes nothing, but the program could do nothing for that long, because memory was short"
@@ -145,7 +146,7 @@ fn harm(waited: WaitedFor) -> &'static str {
     }
 }
 
-fn change(waited: WaitedFor) -> Vec<String> {
+fn suggest_change(waited: WaitedFor) -> Vec<String> {
     let command = match waited {
         WaitedFor::Memory(_)
         | WaitedFor::Swap(_)
@@ -166,7 +167,7 @@ mod tests {
 
     fn of(stack: &[&str]) -> WaitedFor {
         let stack = stack.iter().map(|name| Name::from(*name)).collect();
-        waited_for(&HungTask { stack, ..HungTask::default() })
+        find_wait_reason(&HungTask { stack, ..HungTask::default() })
     }
 
     #[test]

@@ -34,8 +34,8 @@ pub use programs::{explain_programs, explain_programs_of_text};
 pub use rebuild::rebuild;
 pub use time_line::time_line;
 pub use what_if::add_what_if;
-pub(crate) use words::ago;
-use words::{join_words, names, or_unknown};
+pub(crate) use words::format_age;
+use words::{format_or_unknown, format_sizes, join_words};
 
 /// The id of the rule that reports kills.
 pub const RULE: &str = "oom-kills";
@@ -69,7 +69,7 @@ pub fn explain_text(log: &KernelLog) -> Vec<OomExplanation> {
 
 /// Adds to the explanation what systemd reported about the unit of the killed process.
 fn with_unit(log: &KernelLog, kill: &OomKill, mut explained: OomExplanation) -> OomExplanation {
-    if let Some(unit) = time_line::unit_of_kill(log, kill) {
+    if let Some(unit) = time_line::find_unit_of_kill(log, kill) {
         let text = if unit.is_result {
             format!("{} failed with result oom-kill for it ({})", unit.unit, unit.source)
         } else {
@@ -93,10 +93,13 @@ fn explain_failure(failure: &AllocationFailure) -> OomExplanation {
     };
     let request = reason::Request { gfp_mask: failure.gfp_mask.as_str(), order: failure.order };
     let facts = [
-        ("when", Some(after_boot(&kill))),
-        ("asked for", Some(format!("{}, {}", pages(failure.order), failure.gfp_mask))),
+        ("when", Some(describe_time_after_boot(&kill))),
+        (
+            "asked for",
+            Some(format!("{}, {}", describe_request_size(failure.order), failure.gfp_mask)),
+        ),
         ("why", reason::describe_zones(request, &failure.zones)),
-        ("memory was", memory(&kill)),
+        ("memory was", describe_machine_memory(&kill)),
         ("harmful", Some(reason::harm_of_failure(request).to_owned())),
     ];
     let facts = facts.into_iter().filter_map(|(label, text)| Some(OomFact { label, text: text? }));
@@ -135,23 +138,23 @@ fn explain_kill(interval: &Interval, kill: &OomKill) -> OomExplanation {
 fn explain_with(host: &Snapshot, now: Option<&Snapshot>, kill: &OomKill) -> OomExplanation {
     let request = kill.invoker.as_ref().map(reason::Request::of_invoker);
     let of_zones = request.filter(|_| kill.constraint == Some(OomConstraint::Host));
-    let why = reason::of_kernel_thread(host, kill)
-        .or_else(|| reason::of_zones(of_zones?, &kill.zones))
-        .or_else(|| reason::of_low_memory(kill))
-        .or_else(|| reason::of_main_holder(kill));
+    let why = reason::explain_kernel_thread(host, kill)
+        .or_else(|| reason::explain_by_zones(of_zones?, &kill.zones))
+        .or_else(|| reason::explain_by_low_memory(kill))
+        .or_else(|| reason::explain_by_main_holder(kill));
     let machine = kill.machine.as_ref().map(ToString::to_string);
     let facts = [
-        ("when", Some(when(kill))),
+        ("when", Some(describe_time(kill))),
         ("machine", machine),
         ("why", why),
         ("the group held", describe_held(kill)),
-        ("memory was", memory(kill)),
-        ("victim", victim(kill)),
-        ("who held it", who(kill)),
+        ("memory was", describe_machine_memory(kill)),
+        ("victim", describe_victim(kill)),
+        ("who held it", name_largest_tasks(kill)),
         ("asked for by", describe_request(kill)),
-        ("why no swap", Some(swap::why_not(host, kill))),
-        ("alive now", now.and_then(|host| alive(host, kill))),
-        ("since boot", now.and_then(|host| since_boot(host, kill))),
+        ("why no swap", Some(swap::explain_why_not(host, kill))),
+        ("alive now", now.and_then(|host| name_running_tasks(host, kill))),
+        ("since boot", now.and_then(|host| describe_count_since_boot(host, kill))),
     ];
     let facts = facts.into_iter().filter_map(|(label, text)| Some(OomFact { label, text: text? }));
     OomExplanation {
@@ -170,7 +173,7 @@ pub(crate) fn title(kill: &OomKill) -> String {
     if let Some(panic) = &kill.panic {
         return format!("the machine ran out of memory and the kernel panicked ({panic})");
     }
-    let Some(victim) = &kill.victim else { return nobody(kill) };
+    let Some(victim) = &kill.victim else { return describe_no_victim(kill) };
     let others = match kill.others.len() as u64 {
         0 => String::new(),
         1 => " with 1 other process".to_owned(),
@@ -191,7 +194,7 @@ fn cause(kill: &OomKill) -> String {
         }
         Some(OomConstraint::Host) => match reason::lacking_zone(kill) {
             Some(zone) => format!("because zone {zone} ran out of memory; other memory of the machine was free"),
-            None if reason::lacks_low_memory(kill).is_some() => {
+            None if reason::unusable_high_memory(kill).is_some() => {
                 "because the low memory of a 32-bit kernel ran out; other memory of the machine was free".to_owned()
             }
             None => "because the whole machine ran out of memory".to_owned(),
@@ -215,7 +218,7 @@ fn cause(kill: &OomKill) -> String {
     }
 }
 
-fn nobody(kill: &OomKill) -> String {
+fn describe_no_victim(kill: &OomKill) -> String {
     let place = match &kill.group {
         Some(group) => format!("{group} was at its memory limit"),
         None => "the machine was out of memory".to_owned(),
@@ -231,22 +234,22 @@ fn nobody(kill: &OomKill) -> String {
     format!("{place}{limit} and no process could be killed{again}")
 }
 
-fn when(kill: &OomKill) -> String {
+fn describe_time(kill: &OomKill) -> String {
     let since_boot = if kill.boot_seconds <= 0.0 {
         "the log has no time since boot".to_owned()
     } else {
-        after_boot(kill)
+        describe_time_after_boot(kill)
     };
     match kill.seconds_ago {
-        Some(seconds) => format!("{} ago, {since_boot}", ago(seconds)),
+        Some(seconds) => format!("{} ago, {since_boot}", format_age(seconds)),
         None => since_boot,
     }
 }
 
 /// Returns the time of the kill since boot: `44 seconds after boot`. If the kill was in an earlier
 /// boot, the text says so.
-pub(crate) fn after_boot(kill: &OomKill) -> String {
-    let after = ago(kill.boot_seconds);
+pub(crate) fn describe_time_after_boot(kill: &OomKill) -> String {
+    let after = format_age(kill.boot_seconds);
     match kill.earlier_boot {
         Some(_) => format!("in an earlier boot, {after} after it began"),
         None => format!("{after} after boot"),
@@ -262,7 +265,7 @@ fn describe_held(kill: &OomKill) -> Option<String> {
         ("shmem", group.shmem),
         ("kernel", group.kernel),
     ];
-    let mut lines = names(&parts);
+    let mut lines = format_sizes(&parts);
     lines.extend(group.swap.map(|swap| match swap.limit {
         Limit::Bytes(limit) => format!("swap {} of {limit}", swap.usage),
         Limit::Max => format!("swap {} (no limit of its own)", swap.usage),
@@ -274,7 +277,7 @@ fn describe_held(kill: &OomKill) -> Option<String> {
 }
 
 /// Describes the memory of the whole machine at the time of the kill.
-fn memory(kill: &OomKill) -> Option<String> {
+fn describe_machine_memory(kill: &OomKill) -> Option<String> {
     let host = kill.host.as_ref()?;
     let slab = host.slab_reclaimable.zip(host.slab_unreclaimable);
     let parts = [
@@ -285,7 +288,7 @@ fn memory(kill: &OomKill) -> Option<String> {
         ("page tables", host.page_tables),
         ("free", host.free),
     ];
-    let mut lines = names(&parts);
+    let mut lines = format_sizes(&parts);
     let other = host.other().filter(|other| other.get() > 0);
     lines.extend(other.map(|other| format!("other {other} (zram's pool, drivers and the like)")));
     let of = host.total.map_or_else(String::new, |total| format!(" of {total}"));
@@ -298,10 +301,11 @@ fn memory(kill: &OomKill) -> Option<String> {
 }
 
 /// Describes the memory of the victim, as a share of the limit or of the machine's memory.
-fn victim(kill: &OomKill) -> Option<String> {
+fn describe_victim(kill: &OomKill) -> Option<String> {
     let victim = kill.victim.as_ref()?;
     let size = victim.resident()?;
-    let parts = names(&[("anon", victim.anon), ("file", victim.file), ("shmem", victim.shmem)]);
+    let parts =
+        format_sizes(&[("anon", victim.anon), ("file", victim.file), ("shmem", victim.shmem)]);
     let whole = match kill.constraint {
         Some(OomConstraint::Cgroup) => limit(kill).map(|limit| (limit, "the limit")),
         _ => kill.host.as_ref().and_then(|host| Some((host.total?, "all memory"))),
@@ -315,7 +319,7 @@ fn victim(kill: &OomKill) -> Option<String> {
 }
 
 /// Names the largest tasks in the report's list.
-fn who(kill: &OomKill) -> Option<String> {
+fn name_largest_tasks(kill: &OomKill) -> Option<String> {
     let shown = kill.tasks.iter().take(TASKS).map(task);
     let mut lines: Vec<String> = shown.collect();
     let rest = kill.tasks.get(TASKS..).unwrap_or_default();
@@ -342,12 +346,12 @@ fn task(task: &OomTask) -> String {
 fn describe_request(kill: &OomKill) -> Option<String> {
     let invoker = kill.invoker.as_ref().filter(|invoker| invoker.order != -1)?;
     let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
-    let pages = pages(invoker.order);
+    let pages = describe_request_size(invoker.order);
     (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
 }
 
 /// Formats the size of an allocation: `one page`, `8 contiguous pages`.
-fn pages(order: i64) -> String {
+fn describe_request_size(order: i64) -> String {
     match u32::try_from(order).ok().and_then(|order| 1u64.checked_shl(order)) {
         Some(1) | None => "one page".to_owned(),
         Some(pages) => format!("{} contiguous pages", count(pages)),
@@ -355,7 +359,7 @@ fn pages(order: i64) -> String {
 }
 
 /// Names the tasks in the report's list that still run, and says how their size changed.
-fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
+fn name_running_tasks(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let now = |task: &OomTask| {
         let mut processes = host.processes.list.iter();
         let same = processes.find(|it| it.pid == task.pid && it.name == task.name)?;
@@ -367,7 +371,7 @@ fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
 }
 
 /// Says how many kills there were according to the kernel's counters.
-fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
+fn describe_count_since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let mut lines = Vec::new();
     if let (Some(memory), Some(_)) =
         (kill.group_memory.as_ref().and_then(|it| it.memory), &kill.group)
@@ -377,13 +381,13 @@ fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
     }
     let group = kill.group.as_ref().and_then(|path| find_group(host, path));
     let in_group = group.and_then(|group| group.events.oom_kill.get());
-    lines.extend(in_group.map(|kills| format!("{} killed in it until now", were(kills))));
+    lines.extend(in_group.map(|kills| format!("{} killed in it until now", count_killed(kills))));
     let all = host.vmstat.get("oom_kill").get();
-    lines.extend(all.map(|kills| format!("{} killed on this machine", were(kills))));
+    lines.extend(all.map(|kills| format!("{} killed on this machine", count_killed(kills))));
     (!lines.is_empty()).then(|| join_words(&lines))
 }
 
-fn were(processes: u64) -> String {
+fn count_killed(processes: u64) -> String {
     match processes {
         1 => "1 process was".to_owned(),
         processes => format!("{} processes were", count(processes)),
@@ -407,6 +411,6 @@ pub(crate) fn find_group<'a>(host: &'a Snapshot, path: &Name) -> Option<&'a Cgro
 }
 
 /// Says how long ago the kill was (`3 minutes ago`), or that this is unknown.
-pub(crate) fn how_long_ago(kill: &OomKill) -> String {
-    or_unknown(kill.seconds_ago.map(|seconds| format!("{} ago", ago(seconds))))
+pub(crate) fn describe_age(kill: &OomKill) -> String {
+    format_or_unknown(kill.seconds_ago.map(|seconds| format!("{} ago", format_age(seconds))))
 }

@@ -8,7 +8,7 @@ use pagewise_facts::groups;
 use pagewise_model::{Bytes, Limit, OomConstraint, OomKill, OomZone};
 
 use super::reason::{self, MIN_TTL, Request};
-use super::{limit, names};
+use super::{format_sizes, limit};
 use crate::limit_change::{self, Resource};
 
 /// Returns what would have prevented the kill; suggestions that remove the cause come first. Never
@@ -27,7 +27,7 @@ pub(super) fn advise_change(kill: &OomKill) -> Vec<String> {
         ));
     } else if let Some(zone) = reason::lacking_zone(kill) {
         all.extend(advise_for_zone(zone, &kill.zones));
-    } else if reason::lacks_low_memory(kill).is_some() {
+    } else if reason::unusable_high_memory(kill).is_some() {
         all.push("# cures: a 64-bit kernel, which has no HighMem".to_owned());
         all.push("# not: more swap or another vm.swappiness; HighMem was free".to_owned());
     } else {
@@ -37,7 +37,7 @@ pub(super) fn advise_change(kill: &OomKill) -> Vec<String> {
                 "# cures: more NUMA nodes for the task (cpuset.mems, numactl), or less memory bound to these"
                     .to_owned(),
             ),
-            Some(OomConstraint::Host) | None => all.extend(for_host(kill)),
+            Some(OomConstraint::Host) | None => all.extend(advise_for_host(kill)),
         }
     }
     if all.is_empty() {
@@ -73,10 +73,10 @@ pub(super) fn advise_for_group(kill: &OomKill) -> Vec<String> {
 
 /// Suggests swap before any limit, because a limit would only make another process, or the same
 /// one, die sooner.
-fn for_host(kill: &OomKill) -> Vec<String> {
+fn advise_for_host(kill: &OomKill) -> Vec<String> {
     let mut all = Vec::new();
     let Some(host) = &kill.host else { return all };
-    let swappable = names(&[("anon", host.anon), ("shmem", host.shmem)]).join(" and ");
+    let swappable = format_sizes(&[("anon", host.anon), ("shmem", host.shmem)]).join(" and ");
     match host.swap_total.zip(host.swap_free) {
         _ if swappable.is_empty() => {}
         Some((total, _)) if total.get() == 0 => all.push(format!(
@@ -125,7 +125,7 @@ fn advise_for_zone(zone: &str, zones: &[OomZone]) -> Vec<String> {
 
 /// Suggests what helps against failed allocations.
 pub(super) fn advise_for_failure(request: Request<'_>, zones: &[OomZone]) -> Vec<String> {
-    if reason::of_zones(request, zones).is_some() {
+    if reason::explain_by_zones(request, zones).is_some() {
         return advise_for_zone("of the request", zones);
     }
     vec![

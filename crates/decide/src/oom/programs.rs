@@ -11,7 +11,7 @@ use pagewise_model::{
     UnitKill, UserKill, UserKiller,
 };
 
-use super::time_line::units_alone;
+use super::time_line::find_units_alone;
 
 /// Explains the kills by programs, oldest first, and then systemd's reports about units.
 pub fn explain_programs(interval: &Interval) -> Vec<OomExplanation> {
@@ -25,7 +25,7 @@ pub fn explain_programs_of_text(log: &KernelLog) -> Vec<OomExplanation> {
 
 fn explain(log: &KernelLog, host: Option<&Snapshot>) -> Vec<OomExplanation> {
     let kills = log.user_kills.iter().map(|kill| explain_kill(kill, host));
-    let units = units_alone(log).into_iter().map(|unit| explain_unit(log, unit));
+    let units = find_units_alone(log).into_iter().map(|unit| explain_unit(log, unit));
     kills.chain(units).collect()
 }
 
@@ -279,7 +279,7 @@ fn advise(kill: &UserKill, host: Option<&Snapshot>) -> Vec<String> {
         format!(
             "# contains: ManagedOOMPreference=avoid under [{}] in a drop-in of {unit} ({edit} {unit}): systemd-oomd then \
              kills another unit first",
-            section(unit)
+            section_of_unit(unit)
         )
     });
     // a log from elsewhere may be from another machine
@@ -303,7 +303,7 @@ fn advise(kill: &UserKill, host: Option<&Snapshot>) -> Vec<String> {
         let higher = format!(
             "# weakens: ManagedOOMMemoryPressureLimit= above {limit} under [{}] in a drop-in of {owner}: units in it may wait \
              for memory longer before systemd-oomd kills",
-            section(owner)
+            section_of_unit(owner)
         );
         return shown.into_iter().chain(exempt).chain([higher]).collect();
     }
@@ -311,7 +311,7 @@ fn advise(kill: &UserKill, host: Option<&Snapshot>) -> Vec<String> {
 }
 
 /// Returns the section of a unit's file that contains resource settings.
-fn section(unit: &str) -> &'static str {
+fn section_of_unit(unit: &str) -> &'static str {
     match unit.rsplit('.').next() {
         Some("slice") => "Slice",
         Some("scope") => "Scope",

@@ -92,7 +92,7 @@ impl ZoneRoom<'_> {
 
 /// Returns the free memory of the zones that a request can use, and the zones that it cannot use;
 /// `None` if the report does not contain enough.
-fn rooms<'a>(
+fn rooms_of_zones<'a>(
     request: Request<'_>,
     zones: &'a [OomZone],
 ) -> Option<(Vec<ZoneRoom<'a>>, Vec<&'a OomZone>)> {
@@ -129,9 +129,9 @@ fn reserve_index(highest: &str, zones: &[OomZone]) -> Option<usize> {
 
 /// Explains why the zones could not serve the request, as a sentence without a full stop. `None` if
 /// the report does not show it, or if all memory was simply used up.
-pub(super) fn of_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String> {
+pub(super) fn explain_by_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String> {
     let useless = {
-        let (rooms, others) = rooms(request, zones)?;
+        let (rooms, others) = rooms_of_zones(request, zones)?;
         useless_memory(&rooms, &others)
     };
     describe_zones(request, zones).filter(|_| useless >= WORTH || request.order > 0)
@@ -139,11 +139,11 @@ pub(super) fn of_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String
 
 /// Describes the free memory of the zones for a request that failed, whatever the reason was.
 pub(super) fn describe_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String> {
-    let (rooms, others) = rooms(request, zones)?;
+    let (rooms, others) = rooms_of_zones(request, zones)?;
     if rooms.iter().all(ZoneRoom::is_lacking) {
         Some(describe(request, &rooms, &others))
     } else {
-        without_block(request, &rooms)
+        explain_missing_block(request, &rooms)
     }
 }
 
@@ -183,7 +183,7 @@ fn describe(request: Request<'_>, rooms: &[ZoneRoom<'_>], others: &[&OomZone]) -
 }
 
 /// Says that enough memory was free, but that no free block was large enough.
-fn without_block(request: Request<'_>, rooms: &[ZoneRoom<'_>]) -> Option<String> {
+fn explain_missing_block(request: Request<'_>, rooms: &[ZoneRoom<'_>]) -> Option<String> {
     let order = u32::try_from(request.order).ok().filter(|order| *order > 0)?;
     let has_room = |room: &&ZoneRoom<'_>| !room.is_lacking() && !room.zone.blocks.is_empty();
     let with_blocks = rooms.iter().filter(has_room);
@@ -206,7 +206,7 @@ fn without_block(request: Request<'_>, rooms: &[ZoneRoom<'_>]) -> Option<String>
 /// killed.
 pub(super) fn lacking_zone(kill: &OomKill) -> Option<&str> {
     let request = Request::of_invoker(kill.invoker.as_ref()?);
-    let (rooms, others) = rooms(request, &kill.zones)?;
+    let (rooms, others) = rooms_of_zones(request, &kill.zones)?;
     let is_so = rooms.iter().all(ZoneRoom::is_lacking) && useless_memory(&rooms, &others) >= WORTH;
     is_so.then(|| rooms.last().map(|room| room.zone.name.as_str())).flatten()
 }
@@ -214,7 +214,7 @@ pub(super) fn lacking_zone(kill: &OomKill) -> Option<&str> {
 /// Returns the free memory that the request could not use on a 32-bit kernel whose report has no
 /// zones. Most of the free memory must have been HighMem, because the machine has less other memory
 /// than was free.
-pub(super) fn lacks_low_memory(kill: &OomKill) -> Option<Bytes> {
+pub(super) fn unusable_high_memory(kill: &OomKill) -> Option<Bytes> {
     let request = Request::of_invoker(kill.invoker.as_ref()?);
     let host = kill.host.as_ref().filter(|_| kill.zones.is_empty())?;
     let (high, total, free) = (host.high_memory?, host.total?, host.free?);
@@ -225,8 +225,8 @@ pub(super) fn lacks_low_memory(kill: &OomKill) -> Option<Bytes> {
 }
 
 /// Says that only HighMem was free.
-pub(super) fn of_low_memory(kill: &OomKill) -> Option<String> {
-    let useless = lacks_low_memory(kill)?;
+pub(super) fn explain_by_low_memory(kill: &OomKill) -> Option<String> {
+    let useless = unusable_high_memory(kill)?;
     let host = kill.host.as_ref()?;
     let low = host.total?.saturating_sub(host.high_memory?);
     let cma = host.free_cma.filter(|cma| cma.get() > 0);
@@ -240,7 +240,7 @@ pub(super) fn of_low_memory(kill: &OomKill) -> Option<String> {
 
 /// Describes what held the memory, if most of it did not belong to processes: then no kill can free
 /// it.
-pub(super) fn of_main_holder(kill: &OomKill) -> Option<String> {
+pub(super) fn explain_by_main_holder(kill: &OomKill) -> Option<String> {
     const MUCH_PERCENT: u64 = 30;
     let shmem = "shared memory (files of a tmpfs, /dev/shm and SysV stay when a process ends)";
     let locked = "memory that cannot be reclaimed (mlock, ramfs)";
@@ -299,7 +299,7 @@ pub(super) fn is_by_hand(kill: &OomKill) -> bool {
 pub(super) const MIN_TTL: &str = "/sys/kernel/mm/lru_gen/min_ttl_ms";
 
 /// Explains why a kernel thread called the OOM killer.
-pub(super) fn of_kernel_thread(host: &Snapshot, kill: &OomKill) -> Option<String> {
+pub(super) fn explain_kernel_thread(host: &Snapshot, kill: &OomKill) -> Option<String> {
     if let Some(panic) =
         kill.panic.as_ref().filter(|panic| !panic.as_str().contains("panic_on_oom"))
     {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     fn why(kill: &OomKill) -> Option<String> {
-        of_zones(Request::of_invoker(kill.invoker.as_ref()?), &kill.zones)
+        explain_by_zones(Request::of_invoker(kill.invoker.as_ref()?), &kill.zones)
     }
 
     /// The flags of requests, as printed by kernels from 3.10 to 7.2.
@@ -419,7 +419,7 @@ mod tests {
         let kernel = kill("0xcc0(GFP_KERNEL)", 0, zones);
         assert_eq!(lacking_zone(&kernel), Some("Normal"));
         let dma32 = Request { gfp_mask: "0x4", order: 0 };
-        assert_eq!(of_zones(dma32, &kernel.zones), None, "nothing is kept from this one");
+        assert_eq!(explain_by_zones(dma32, &kernel.zones), None, "nothing is kept from this one");
     }
 
     #[test]
@@ -453,10 +453,10 @@ mod tests {
         let mut by = kill("0x6000c0(GFP_KERNEL)", 0, Vec::new());
         let (total, high_memory) = (mib(4000), mib(3200));
         by.host = Some(OomHost { total, high_memory, free: mib(2900), ..OomHost::default() });
-        assert_eq!(lacks_low_memory(&by), mib(2100));
-        let reason = of_low_memory(&by).unwrap_or_default();
+        assert_eq!(unusable_high_memory(&by), mib(2100));
+        let reason = explain_by_low_memory(&by).unwrap_or_default();
         assert!(reason.contains("from the lowest 800.0 MiB"), "{reason}");
         by.host = Some(OomHost { total, high_memory, free: mib(700), ..OomHost::default() });
-        assert_eq!(lacks_low_memory(&by), None);
+        assert_eq!(unusable_high_memory(&by), None);
     }
 }

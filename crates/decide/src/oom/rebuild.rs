@@ -15,10 +15,10 @@ use super::what_if;
 pub fn rebuild(log: &KernelLog) -> Result<Rebuild, &'static str> {
     let at = log.kills.len().checked_sub(1).ok_or("the log has no report of the OOM killer")?;
     let kill = &log.kills[at];
-    if what_if::is_without_room(kill) {
+    if what_if::has_other_cause(kill) {
         return Err("the kill had another reason than too little memory");
     }
-    let (grower, mapped) = what_if::grower(log, at).ok_or("the report names no process")?;
+    let (grower, mapped) = what_if::find_grower(log, at).ok_or("the report names no process")?;
     // pages of a program's files are dropped before anything is killed, and shmem is counted
     // separately
     let victim = kill.victim.as_ref();
@@ -33,7 +33,7 @@ pub fn rebuild(log: &KernelLog) -> Result<Rebuild, &'static str> {
         None => None,
     };
     let (capacity, all, shmem, swap) = held.ok_or("the report has no sizes of memory")?;
-    let changes = what_if::suppose(log, at);
+    let changes = what_if::estimate_changes(log, at);
     Ok(Rebuild {
         of_group: kill.constraint == Some(OomConstraint::Cgroup),
         capacity,

@@ -15,35 +15,35 @@ use super::{find_group, reason};
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
 
 /// Returns the reason why swap did not prevent the kill, as a sentence without a full stop.
-pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
+pub(super) fn explain_why_not(host: &Snapshot, kill: &OomKill) -> String {
     let unknown = Snapshot::default();
     let host = if kill.earlier_boot.is_some() { &unknown } else { host };
     let of_group = kill.constraint == Some(OomConstraint::Cgroup);
     let why = match (&kill.group_memory, &kill.host) {
-        (Some(memory), _) if of_group => group(host, kill, memory),
-        (_, Some(memory)) => machine(host, kill, memory),
+        (Some(memory), _) if of_group => explain_for_group(host, kill, memory),
+        (_, Some(memory)) => explain_for_machine(host, kill, memory),
         _ => None,
     };
     why.unwrap_or_else(|| "the kernel's report does not show why".to_owned())
 }
 
-fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
+fn explain_for_group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
     let path = kill.group.as_ref();
     let now = path.and_then(|path| find_group(host, path));
-    by_limit(host, memory)
-        .or_else(|| now.and_then(|group| by_limit_above(host, group)))
-        .or_else(|| none_now(host))
-        .or_else(|| now.and_then(by_swappiness))
+    explain_by_limit(host, memory)
+        .or_else(|| now.and_then(|group| explain_by_ancestor_limit(host, group)))
+        .or_else(|| describe_no_swap_now(host))
+        .or_else(|| now.and_then(explain_by_swappiness))
         .or_else(|| describe_locked(memory.unevictable, memory.anon, memory.shmem))
-        .or_else(|| full_now(host))
-        .or_else(|| refusing(host))
+        .or_else(|| describe_full_swap_now(host))
+        .or_else(|| describe_refusing_device(host))
         .or_else(|| describe_swapped(memory))
 }
 
 /// Describes the group's own swap limit, if that limit kept the group from swapping; for both
 /// cgroup versions.
-fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
-    let room = room_now(host);
+fn explain_by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
+    let room = free_swap_now(host);
     let room =
         room.map_or_else(String::new, |room| format!(", although {room} of swap are free now"));
     if let Some(swap) = memory.swap {
@@ -70,7 +70,7 @@ fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
     })
 }
 
-fn by_limit_above(host: &Snapshot, group: &Cgroup) -> Option<String> {
+fn explain_by_ancestor_limit(host: &Snapshot, group: &Cgroup) -> Option<String> {
     let around = host.cgroups.groups.iter();
     let mut around =
         around.filter(|other| other.path == group.path || groups::is_below(group, other));
@@ -78,21 +78,21 @@ fn by_limit_above(host: &Snapshot, group: &Cgroup) -> Option<String> {
     Some(format!("{} is not allowed to swap: memory.swap.max is 0 now", barred.path))
 }
 
-fn by_swappiness(group: &Cgroup) -> Option<String> {
+fn explain_by_swappiness(group: &Cgroup) -> Option<String> {
     (group.swappiness.get() == Some(0)).then(|| {
         "memory.swappiness of the cgroup is 0 now, so its anonymous memory is not swapped when the cgroup \
          reaches its limit".to_owned()
     })
 }
 
-fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> {
+fn explain_for_machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> {
     let (total, free) = memory.swap_total.zip(memory.swap_free)?;
     if total.get() == 0 {
         return Some("the machine had no swap".to_owned());
     }
     let used = total.saturating_sub(free);
     if is_full(used, total) {
-        let poorly = poorly_compressed(host, memory, used).unwrap_or_default();
+        let poorly = explain_poor_compression(host, memory, used).unwrap_or_default();
         return Some(format!(
             "swap was full: {used} of {total} were in use{poorly}{}",
             describe_compressed(host)
@@ -111,7 +111,7 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
     });
     contiguous
         .or_else(|| describe_locked(memory.unevictable, memory.anon, memory.shmem))
-        .or_else(|| refusing(host))
+        .or_else(|| describe_refusing_device(host))
         .or_else(|| {
             let set = settings::number(host, "vm.swappiness")?;
             (set.value == 0).then(|| {
@@ -131,7 +131,7 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
 /// Says that swapped-out data hardly compresses. This can be concluded if all swap is compressed
 /// RAM, and if the memory that no counter of the report explains (probably the pool) is nearly as
 /// large as the data that was swapped out.
-fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<String> {
+fn explain_poor_compression(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<String> {
     let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
     let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;
     Some(format!(
@@ -152,11 +152,11 @@ fn describe_locked(
     Some(format!("{locked} were locked in memory (mlock) and could not be swapped"))
 }
 
-fn none_now(host: &Snapshot) -> Option<String> {
+fn describe_no_swap_now(host: &Snapshot) -> Option<String> {
     tiers::swap_is_off(host).then(|| "the machine has no swap now".to_owned())
 }
 
-fn room_now(host: &Snapshot) -> Option<Bytes> {
+fn free_swap_now(host: &Snapshot) -> Option<Bytes> {
     let free: Bytes = host
         .tiers
         .iter()
@@ -165,13 +165,13 @@ fn room_now(host: &Snapshot) -> Option<Bytes> {
     (free.get() > 0).then_some(free)
 }
 
-fn full_now(host: &Snapshot) -> Option<String> {
+fn describe_full_swap_now(host: &Snapshot) -> Option<String> {
     let full = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.is_full() == Some(true));
     full.then(|| format!("all swap of the machine is full now{}", describe_compressed(host)))
 }
 
 /// Describes a device in compressed RAM that accepts no more pages.
-fn refusing(host: &Snapshot) -> Option<String> {
+fn describe_refusing_device(host: &Snapshot) -> Option<String> {
     let at_limit = host.compressed().find_map(|device| {
         let limit = device.mm_stat.memory_limit.get().filter(|limit| limit.get() > 0)?;
         let used = device.mm_stat.memory_used.get()?;

@@ -21,7 +21,7 @@ const TOGETHER: f64 = 60.0;
 /// Returns all kills in a log in order of time, each once.
 pub fn time_line(log: &KernelLog) -> Vec<OomEvent> {
     let of_kernel = log.kills.iter().map(|kill| OomEvent {
-        unit: unit_of_kill(log, kill).map(|unit| unit.unit.clone()),
+        unit: find_unit_of_kill(log, kill).map(|unit| unit.unit.clone()),
         ..event_of_kill(kill)
     });
     let of_programs = log.user_kills.iter().map(|kill| OomEvent {
@@ -32,7 +32,7 @@ pub fn time_line(log: &KernelLog) -> Vec<OomEvent> {
             .map(|it| it.unit.clone()),
         ..event_of_program(kill)
     });
-    let alone = units_alone(log).into_iter().map(|unit| OomEvent {
+    let alone = find_units_alone(log).into_iter().map(|unit| OomEvent {
         source: unit.source.clone(),
         unix_seconds: unit.unix_seconds,
         stamp: unit.stamp.clone(),
@@ -48,7 +48,7 @@ pub fn time_line(log: &KernelLog) -> Vec<OomEvent> {
 }
 
 /// Returns systemd's messages about units for which no kill is in the log.
-pub(super) fn units_alone(log: &KernelLog) -> Vec<&UnitKill> {
+pub(super) fn find_units_alone(log: &KernelLog) -> Vec<&UnitKill> {
     let has_kill = |unit: &UnitKill| {
         log.kills.iter().any(|kill| is_of_kill(unit, kill))
             || log.user_kills.iter().any(|kill| is_of_program(unit, kill))
@@ -57,7 +57,7 @@ pub(super) fn units_alone(log: &KernelLog) -> Vec<&UnitKill> {
 }
 
 /// Returns systemd's message about the unit in which this process was killed.
-pub(super) fn unit_of_kill<'a>(log: &'a KernelLog, kill: &OomKill) -> Option<&'a UnitKill> {
+pub(super) fn find_unit_of_kill<'a>(log: &'a KernelLog, kill: &OomKill) -> Option<&'a UnitKill> {
     log.unit_kills.iter().find(|unit| is_of_kill(unit, kill))
 }
 

@@ -22,7 +22,7 @@ use pagewise_model::{
 
 use super::limit_of_kill::limit;
 use super::reason;
-use super::words::ago;
+use super::words::format_age;
 use crate::text::rate;
 
 /// In a single report, mapped and unused memory says nothing if it is less than this share of the
@@ -45,28 +45,28 @@ const LEAST_GROWTH: u64 = 1 << 20;
 /// newest first.
 pub fn add_what_if(log: &KernelLog, explained: &mut [OomExplanation]) {
     for (at, explanation) in (0..log.kills.len()).rev().zip(explained) {
-        explanation.what_if = suppose(log, at);
+        explanation.what_if = estimate_changes(log, at);
     }
 }
 
 /// Returns what single changes would have done about this kill, the most effective change first.
-pub(super) fn suppose(log: &KernelLog, at: usize) -> Vec<WhatIf> {
+pub(super) fn estimate_changes(log: &KernelLog, at: usize) -> Vec<WhatIf> {
     let Some(kill) = log.kills.get(at) else { return Vec::new() };
-    if let Some(cured) = without_room(kill) {
+    if let Some(cured) = changes_without_room(kill) {
         return cured;
     }
     let earlier = earlier_of_boot(log.kills.get(..at).unwrap_or_default(), kill);
-    let demand = Demand::of(kill, &earlier);
+    let demand = Demand::from_kills(kill, &earlier);
     let mut all = match kill.constraint {
-        Some(OomConstraint::Cgroup) => for_group(kill, &demand),
-        Some(OomConstraint::Host) => for_host(kill, &demand),
+        Some(OomConstraint::Cgroup) => estimate_for_group(kill, &demand),
+        Some(OomConstraint::Host) => estimate_for_host(kill, &demand),
         Some(OomConstraint::Cpuset | OomConstraint::Policy) | None => Vec::new(),
     };
-    all.extend(without_grower(kill, &demand));
-    all.extend(without_shmem(kill, &demand));
+    all.extend(estimate_without_grower(kill, &demand));
+    all.extend(estimate_without_shmem(kill, &demand));
     if all.is_empty() {
         let because = "the log has no report with the sizes of memory";
-        all.push(Change::other("any change").would(WhatIfEffect::NotKnown, because));
+        all.push(Change::new_other("any change").with_effect(WhatIfEffect::NotKnown, because));
     }
     all.sort_by_key(|one| rank(one.effect));
     all
@@ -94,26 +94,28 @@ impl Change {
     }
 
     /// Creates a change that is not a size.
-    fn other(text: &str) -> Self {
+    fn new_other(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WhatIfKind::Other, size: None }
     }
 
-    fn would(self, effect: WhatIfEffect, because: &str) -> WhatIf {
+    fn with_effect(self, effect: WhatIfEffect, because: &str) -> WhatIf {
         let Self { text: change, kind, size } = self;
         WhatIf { change, kind, size, effect, seconds_later: None, because: because.to_owned() }
     }
 
-    fn delays(self, seconds: f64, because: &str) -> WhatIf {
-        WhatIf { seconds_later: Some(seconds), ..self.would(WhatIfEffect::Delayed, because) }
+    fn with_delay(self, seconds: f64, because: &str) -> WhatIf {
+        WhatIf { seconds_later: Some(seconds), ..self.with_effect(WhatIfEffect::Delayed, because) }
     }
 }
 
 /// Returns the changes for a kill that has another cause than too little memory: which of them
 /// remove the cause, and which do not. `None` if memory was the cause.
-fn without_room(kill: &OomKill) -> Option<Vec<WhatIf>> {
-    let cured =
-        |text: &str, because: &str| Change::other(text).would(WhatIfEffect::Avoided, because);
-    let swap = |because: &str| Change::other("more swap").would(WhatIfEffect::None, because);
+fn changes_without_room(kill: &OomKill) -> Option<Vec<WhatIf>> {
+    let cured = |text: &str, because: &str| {
+        Change::new_other(text).with_effect(WhatIfEffect::Avoided, because)
+    };
+    let swap =
+        |because: &str| Change::new_other("more swap").with_effect(WhatIfEffect::None, because);
     if reason::is_by_hand(kill) {
         return Some(vec![
             cured(
@@ -143,7 +145,7 @@ fn without_room(kill: &OomKill) -> Option<Vec<WhatIf>> {
         )]);
     }
     let zone = reason::lacking_zone(kill).map(str::to_owned);
-    let low = reason::lacks_low_memory(kill);
+    let low = reason::unusable_high_memory(kill);
     let zone = zone.or_else(|| low.map(|_| "Normal".to_owned()))?;
     let cma: Bytes = kill.zones.iter().filter_map(|zone| zone.free_cma).sum();
     let mut all = Vec::new();
@@ -164,15 +166,15 @@ fn without_room(kill: &OomKill) -> Option<Vec<WhatIf>> {
 }
 
 /// Whether the kill has another cause than too little memory.
-pub(super) fn is_without_room(kill: &OomKill) -> bool {
-    without_room(kill).is_some()
+pub(super) fn has_other_cause(kill: &OomKill) -> bool {
+    changes_without_room(kill).is_some()
 }
 
 /// Returns the memory of the process that grew and, if the log shows it, how much more it may take.
-pub(super) fn grower(log: &KernelLog, at: usize) -> Option<(Bytes, Option<Bytes>)> {
+pub(super) fn find_grower(log: &KernelLog, at: usize) -> Option<(Bytes, Option<Bytes>)> {
     let kill = log.kills.get(at)?;
     let earlier = earlier_of_boot(log.kills.get(..at).unwrap_or_default(), kill);
-    let demand = Demand::of(kill, &earlier);
+    let demand = Demand::from_kills(kill, &earlier);
     Some((demand.grower?.1, demand.mapped))
 }
 
@@ -208,12 +210,12 @@ struct Demand {
 }
 
 impl Demand {
-    fn of(kill: &OomKill, earlier: &[&OomKill]) -> Self {
+    fn from_kills(kill: &OomKill, earlier: &[&OomKill]) -> Self {
         let is_apart = |before: &&&OomKill| kill.boot_seconds - before.boot_seconds >= APART;
         let apart = earlier.iter().rev().filter(is_apart);
         let near = earlier.iter().filter(|before| !is_apart(before));
         let grown = apart.chain(near).find_map(|before| Grown::between(before, kill));
-        let restarted = || restarts(kill, earlier);
+        let restarted = || measure_restarts(kill, earlier);
         let victim = kill.victim.as_ref();
         let of_victim = kill.tasks.iter().find(|task| victim.is_some_and(|it| it.pid == task.pid));
         let largest = of_victim.or_else(|| kill.tasks.iter().max_by_key(|task| task.size()));
@@ -230,8 +232,8 @@ impl Demand {
                 Some(Some(true)) => None,
                 // a process that grows without mapping more fills what it has mapped, however
                 // little that is
-                Some(Some(false)) => unused(kill).map(|(unused, _)| unused),
-                Some(None) | None => mapped(kill),
+                Some(Some(false)) => unused_memory(kill).map(|(unused, _)| unused),
+                Some(None) | None => telling_unused_memory(kill),
             },
             others: grown.as_ref().map(|grown| grown.others),
             growth: grown.map(|grown| (grown.rate, grown.shown_by)).or_else(restarted),
@@ -242,10 +244,10 @@ impl Demand {
     fn effect_of(&self, change: Change, room: Bytes) -> WhatIf {
         let name = self.grower.as_ref().map_or("the process", |(name, _)| name.as_str());
         if room.get() == 0 {
-            return change.would(WhatIfEffect::None, "it would have given no room");
+            return change.with_effect(WhatIfEffect::None, "it would have given no room");
         }
-        if let Some(mapped) = self.mapped.filter(|mapped| with_slack(*mapped) <= room) {
-            return change.would(
+        if let Some(mapped) = self.mapped.filter(|mapped| add_slack(*mapped) <= room) {
+            return change.with_effect(
                 WhatIfEffect::Avoided,
                 &format!(
                     "if {name} took no more than was mapped: {mapped} were mapped and not used yet, and there would \
@@ -256,24 +258,24 @@ impl Demand {
         if let Some((growth, shown_by)) = &self.growth {
             #[expect(clippy::cast_precision_loss, reason = "a size in bytes, for a time in words")]
             let later = room.get() as f64 / growth;
-            return change.delays(
+            return change.with_delay(
                 later,
                 &format!(
                     "by about {}: room for {room} more, and {name} grew by {} {shown_by}",
-                    ago(later),
+                    format_age(later),
                     rate(*growth)
                 ),
             );
         }
         match self.mapped {
-            Some(mapped) => change.would(
+            Some(mapped) => change.with_effect(
                 WhatIfEffect::NotKnown,
                 &format!(
                     "room for {room} more; {mapped} were mapped and not used yet, and the log does not show how much \
                      of that {name} needed"
                 ),
             ),
-            None => change.would(
+            None => change.with_effect(
                 WhatIfEffect::NotKnown,
                 &format!(
                     "room for {room} more; one report does not show whether {name} would have stopped there or how \
@@ -286,7 +288,7 @@ impl Demand {
 
 /// Returns how much memory the large processes had mapped and not used, and how much they used;
 /// `None` if the kernel did not print it.
-fn unused(kill: &OomKill) -> Option<(Bytes, Bytes)> {
+fn unused_memory(kill: &OomKill) -> Option<(Bytes, Bytes)> {
     let used: Bytes = kill.tasks.iter().map(OomTask::size).sum();
     let is_large = |task: &&OomTask| task.size().get() >= used.get() / 20;
     let mut sum = Bytes::default();
@@ -298,8 +300,8 @@ fn unused(kill: &OomKill) -> Option<(Bytes, Bytes)> {
 
 /// Returns how much memory the large processes had mapped and not used, if a single report is
 /// sufficient to say so.
-fn mapped(kill: &OomKill) -> Option<Bytes> {
-    let (sum, used) = unused(kill)?;
+fn telling_unused_memory(kill: &OomKill) -> Option<Bytes> {
+    let (sum, used) = unused_memory(kill)?;
     let says_something = sum >= LEAST_MAPPED
         && sum.get() >= used.get() / 100 * MAPPED_PERCENT
         && sum.get() <= used.get().saturating_mul(RESERVED);
@@ -349,14 +351,14 @@ impl<'a> Grown<'a> {
             rate: most / seconds,
             others: others.sum::<f64>() / seconds,
             maps: mapped(task).map(|mapped| mapped >= LEAST_GROWTH),
-            shown_by: format!("between the report of {} earlier and this one", ago(seconds)),
+            shown_by: format!("between the report of {} earlier and this one", format_age(seconds)),
         })
     }
 }
 
 /// Computes how fast a program that is started again after each kill fills its limit: from the time
 /// between the kills of two of its processes. This time includes the restart.
-fn restarts(kill: &OomKill, earlier: &[&OomKill]) -> Option<(f64, String)> {
+fn measure_restarts(kill: &OomKill, earlier: &[&OomKill]) -> Option<(f64, String)> {
     let victim = kill.victim.as_ref()?;
     let before = earlier.iter().rev().find(|before| {
         let same = before
@@ -372,17 +374,17 @@ fn restarts(kill: &OomKill, earlier: &[&OomKill]) -> Option<(f64, String)> {
     #[expect(clippy::cast_precision_loss, reason = "a size in bytes, for a rate")]
     let rate = victim.resident()?.get() as f64 / seconds;
     let shown_by =
-        format!("since the kill of the {} before it, {} earlier", victim.name, ago(seconds));
+        format!("since the kill of the {} before it, {} earlier", victim.name, format_age(seconds));
     (rate > 0.0).then_some((rate, shown_by))
 }
 
 /// Estimates a higher limit, and swap, for a group that reached its limit.
-fn for_group(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
+fn estimate_for_group(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     let mut all = Vec::new();
     let name = kill.group.as_ref().map_or("the group".to_owned(), ToString::to_string);
     let Some(memory) = &kill.group_memory else { return all };
     let Some(now) = limit(kill) else { return all };
-    let more = demand.mapped.map_or(Bytes::new(now.get() / 2), with_slack);
+    let more = demand.mapped.map_or(Bytes::new(now.get() / 2), add_slack);
     let raised = round_up(now.saturating_add(more));
     let change = format!("a limit of {raised} for {name}");
     let change = Change::new(change, WhatIfKind::Limit, raised);
@@ -421,18 +423,18 @@ fn for_group(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
 }
 
 /// Estimates swap, and more memory, for a machine that ran out of memory.
-fn for_host(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
+fn estimate_for_host(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     let mut all = Vec::new();
     let Some(host) = &kill.host else { return all };
     let Some(total) = host.total.filter(|total| total.get() > 0) else { return all };
-    let more = demand.mapped.map_or(Bytes::new(total.get() / 4), with_slack);
+    let more = demand.mapped.map_or(Bytes::new(total.get() / 4), add_slack);
     let swappable = [host.anon, host.shmem].into_iter().flatten().sum::<Bytes>();
     // memory that is taken in addition can be swapped, too
     let swappable = swappable.saturating_sub(host.unevictable.unwrap_or_default());
     let swappable = swappable.saturating_add(more);
     let is_contiguous = kill.invoker.as_ref().is_some_and(|invoker| invoker.order > 0);
     match host.swap_total.zip(host.swap_free) {
-        _ if is_contiguous => all.push(Change::other("more swap").would(
+        _ if is_contiguous => all.push(Change::new_other("more swap").with_effect(
             WhatIfEffect::NotKnown,
             "the request needed contiguous pages, which swap does not make",
         )),
@@ -444,12 +446,12 @@ fn for_host(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
             };
             let change = Change::new(change, WhatIfKind::Swap, size);
             all.push(demand.effect_of(change, size.saturating_sub(swap).min(swappable)));
-            all.extend(compressed(host.swap_total, more, swappable));
+            all.extend(estimate_compression(host.swap_total, more, swappable));
         }
-        Some((_, free)) => all.push(
-            Change::other("more swap")
-                .would(WhatIfEffect::None, &format!("{free} of swap were free and were not used")),
-        ),
+        Some((_, free)) => all.push(Change::new_other("more swap").with_effect(
+            WhatIfEffect::None,
+            &format!("{free} of swap were free and were not used"),
+        )),
         None => {}
     }
     let larger = round_up(total.saturating_add(more));
@@ -461,7 +463,7 @@ fn for_host(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
 
 /// Says which compression ratio would have been needed. The log does not show how well the data
 /// compresses.
-fn compressed(swap: Option<Bytes>, need: Bytes, swappable: Bytes) -> Option<WhatIf> {
+fn estimate_compression(swap: Option<Bytes>, need: Bytes, swappable: Bytes) -> Option<WhatIf> {
     swap.filter(|swap| swap.get() == 0)?;
     let size = round_up(Bytes::new(need.get().saturating_mul(2))).min(swappable);
     let pool = size.saturating_sub(need);
@@ -471,7 +473,7 @@ fn compressed(swap: Option<Bytes>, need: Bytes, swappable: Bytes) -> Option<What
     #[expect(clippy::cast_precision_loss, reason = "sizes in bytes, for a ratio of three digits")]
     let ratio = size.get() as f64 / pool.get() as f64;
     let change = Change::new(format!("zram of {size}"), WhatIfKind::Zram, size);
-    Some(change.would(
+    Some(change.with_effect(
         WhatIfEffect::NotKnown,
         &format!(
             "room for {need} more only if the data compresses {ratio:.1} : 1 or better, which a log does not show \
@@ -481,44 +483,46 @@ fn compressed(swap: Option<Bytes>, need: Bytes, swappable: Bytes) -> Option<What
 }
 
 /// Estimates when the other processes would have filled the memory without the process that grew.
-fn without_grower(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
+fn estimate_without_grower(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
     let (name, size) = demand.grower.as_ref()?;
     let change = format!("without {name}, which held {size}");
     let change = Change::new(change, WhatIfKind::WithoutProcess, *size);
-    let others = match demand.others {
-        // growth of less than a page per second is ignored
-        Some(others) if others > 4096.0 => others,
-        Some(_) => {
-            return Some(change.would(
-                WhatIfEffect::Avoided,
-                "the other processes that both reports list did not grow",
-            ));
-        }
-        None if kill.tasks.len() <= 1 && kill.tasks_left_out == 0 && !kill.tasks.is_empty() => {
-            return Some(
-                change.would(WhatIfEffect::Avoided, "no other process is in the report's table"),
-            );
-        }
-        None => {
-            return Some(change.would(
-                WhatIfEffect::NotKnown,
-                "one report does not show how fast the others grew",
-            ));
-        }
-    };
+    let others =
+        match demand.others {
+            // growth of less than a page per second is ignored
+            Some(others) if others > 4096.0 => others,
+            Some(_) => {
+                return Some(change.with_effect(
+                    WhatIfEffect::Avoided,
+                    "the other processes that both reports list did not grow",
+                ));
+            }
+            None if kill.tasks.len() <= 1 && kill.tasks_left_out == 0 && !kill.tasks.is_empty() => {
+                return Some(change.with_effect(
+                    WhatIfEffect::Avoided,
+                    "no other process is in the report's table",
+                ));
+            }
+            None => {
+                return Some(change.with_effect(
+                    WhatIfEffect::NotKnown,
+                    "one report does not show how fast the others grew",
+                ));
+            }
+        };
     #[expect(clippy::cast_precision_loss, reason = "a size in bytes, for a time in words")]
     let later = size.get() as f64 / others;
     let because = format!(
         "by about {}: the others that both reports list grew by {} together",
-        ago(later),
+        format_age(later),
         rate(others)
     );
-    Some(change.delays(later, &because))
+    Some(change.with_delay(later, &because))
 }
 
 /// Estimates the effect of having no shared memory, if shared memory is at least a fifth of what
 /// ran out.
-fn without_shmem(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
+fn estimate_without_shmem(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
     let of_group = kill.constraint == Some(OomConstraint::Cgroup);
     let (shmem, whole) = if of_group {
         (kill.group_memory.as_ref()?.shmem?, limit(kill)?)
@@ -534,7 +538,7 @@ fn without_shmem(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
 /// Adds an eighth: page tables grow, too, and the kernel kills before the last page of RAM and swap
 /// is used. (With only 3 % more than was taken, three of four machines that were reproduced in a
 /// guest still killed.)
-fn with_slack(size: Bytes) -> Bytes {
+fn add_slack(size: Bytes) -> Bytes {
     size.saturating_add(Bytes::new(size.get() / 8))
 }
 

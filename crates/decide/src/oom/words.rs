@@ -7,7 +7,7 @@ use crate::text::count_of;
 
 /// Formats a duration in the largest unit that fits: `42 seconds`, `3 minutes`, `5 hours`, `2
 /// days`.
-pub(crate) fn ago(seconds: f64) -> String {
+pub(crate) fn format_age(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "clamped to what a boot can last")]
     #[expect(clippy::cast_sign_loss, reason = "clamped to what a boot can last")]
     let whole = seconds.clamp(0.0, 1e12) as u64;
@@ -19,12 +19,12 @@ pub(crate) fn ago(seconds: f64) -> String {
     }
 }
 
-pub(super) fn or_unknown(when: Option<String>) -> String {
+pub(super) fn format_or_unknown(when: Option<String>) -> String {
     when.unwrap_or_else(|| "At an unknown time".to_owned())
 }
 
 /// Formats each known size after its name: `anon 3.0 MiB`.
-pub(super) fn names(parts: &[(&str, Option<Bytes>)]) -> Vec<String> {
+pub(super) fn format_sizes(parts: &[(&str, Option<Bytes>)]) -> Vec<String> {
     let known = parts.iter().filter_map(|(name, size)| Some(format!("{name} {}", (*size)?)));
     known.collect()
 }
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn times_are_told_in_the_unit_that_fits() {
-        let listed = [0.4, 1.0, 119.0, 120.0, 7199.0, 7200.0, 172_800.0, f64::NAN].map(ago);
+        let listed = [0.4, 1.0, 119.0, 120.0, 7199.0, 7200.0, 172_800.0, f64::NAN].map(format_age);
         assert_eq!(
             listed,
             [

@@ -9,7 +9,7 @@ use pagewise_model::{
 use crate::Rule;
 use crate::grade::commit::{self, NearLimit};
 use crate::proof::EvidenceList;
-use crate::text::{process, writes_and};
+use crate::text::{mark_writing_with_caution, process};
 
 pub(super) const RULE: Rule = Rule {
     id: "commit-limit",
@@ -20,14 +20,14 @@ pub(super) const RULE: Rule = Rule {
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    let near = commit::near_limit(host).map(|near| finding(host, &near));
-    near.or_else(|| no_fork(host)).into_iter().collect()
+    let near = commit::find_near_limit(host).map(|near| finding(host, &near));
+    near.or_else(|| find_refused_fork(host)).into_iter().collect()
 }
 
 /// Returns the finding that a fork of the process with the most private writable memory would be
 /// refused.
-fn no_fork(host: &Snapshot) -> Option<Finding> {
-    let left = commit::left(host)?;
+fn find_refused_fork(host: &Snapshot) -> Option<Finding> {
+    let left = commit::remaining_commit(host)?;
     let known = host.processes.list.iter();
     let known = known.filter_map(|process| Some((process, process.data.get()?)));
     let refused: Vec<(&Process, Bytes)> = known.filter(|(_, data)| *data > left).collect();
@@ -95,7 +95,7 @@ fn proof(host: &Snapshot) -> EvidenceList {
 fn next() -> Vec<String> {
     vec![
         "grep -E 'Commit|MemAvailable|SwapTotal' /proc/meminfo".to_owned(),
-        writes_and(
+        mark_writing_with_caution(
             "sudo sysctl vm.overcommit_memory=0",
             "until the next boot; undo with sudo sysctl vm.overcommit_memory=2",
         ),

@@ -44,7 +44,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         about: None,
         severity: stranded::severity(host, holder.bytes),
-        title: format!("{name} keeps {} of deleted files {}", holder.bytes, held(&holder)),
+        title: format!("{name} keeps {} of deleted files {}", holder.bytes, describe_hold(&holder)),
         what: describe(&holder, &name, share.get()),
         why: "A deleted file in a tmpfs takes memory until the last process closes and unmaps it, and the kernel can swap \
               this memory but not drop it. df counts a deleted file, but ls and du do not show it, because it \
@@ -70,7 +70,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 }
 
 /// Describes how the process keeps the files: open or mapped.
-fn held(holder: &Holder<'_>) -> &'static str {
+fn describe_hold(holder: &Holder<'_>) -> &'static str {
     let mapped = holder.files.iter().filter(|file| file.mapped).count();
     match mapped {
         0 => "open",
@@ -82,11 +82,11 @@ fn held(holder: &Holder<'_>) -> &'static str {
 fn describe(holder: &Holder<'_>, name: &str, percent: f64) -> String {
     let files = count_of(holder.files.len() as u64, "deleted file");
     let (take, them) = if holder.files.len() == 1 { ("takes", "it") } else { ("take", "them") };
-    let held = held(holder);
+    let held = describe_hold(holder);
     let others = holder.files.iter().map(|file| file.others).max().unwrap_or_default();
     let others = match others {
         0 => String::new(),
-        others => format!("; {} {them} {held} too", has(others)),
+        others => format!("; {} {them} {held} too", describe_others(others)),
     };
     format!(
         "{files} in tmpfs {take} {} ({percent:.1} % of RAM), because {name} keeps {them} {held}{others}.",
@@ -94,7 +94,7 @@ fn describe(holder: &Holder<'_>, name: &str, percent: f64) -> String {
     )
 }
 
-fn has(others: u64) -> String {
+fn describe_others(others: u64) -> String {
     let processes = if others == 1 { "process has" } else { "processes have" };
     format!("{} other {processes}", crate::text::count(others))
 }

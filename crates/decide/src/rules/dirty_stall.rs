@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::writes_and;
+use crate::text::mark_writing_with_caution;
 
 pub(super) const RULE: Rule = Rule {
     id: "dirty-stall",
@@ -57,9 +57,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .to_owned(),
         evidence: proof(host, &limit),
         next: vec![
-            writes_and(
+            mark_writing_with_caution(
                 "sudo sysctl vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456",
-                &format!("until the next boot; undo with sudo sysctl {}", back(host)),
+                &format!("until the next boot; undo with sudo sysctl {}", undo_command(host)),
             ),
             "grep -E 'Dirty|Writeback' /proc/meminfo; cat /proc/pressure/io".to_owned(),
         ],
@@ -93,7 +93,7 @@ fn limit(host: &Snapshot) -> Option<Limit<'_>> {
 
 /// Returns the command that undoes a change of the limit. Setting one of the two values (bytes or
 /// ratio) clears the other, so the command writes the one that was not zero.
-fn back(host: &Snapshot) -> String {
+fn undo_command(host: &Snapshot) -> String {
     let pair = |kind: &str| {
         let bytes = format!("vm.dirty_{kind}bytes");
         let ratio = format!("vm.dirty_{kind}ratio");

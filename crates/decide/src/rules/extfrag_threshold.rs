@@ -11,7 +11,7 @@ use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::writes_and;
+use crate::text::mark_writing_with_caution;
 
 pub(super) const RULE: Rule = Rule {
     id: "extfrag-threshold",
@@ -32,12 +32,12 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 
 fn finding(host: &Snapshot) -> Option<Finding> {
     let set = settings::number(host, KNOB).filter(|set| set.value != USUAL)?;
-    let (value, effect) = (set.value, effect(set.value));
+    let (value, describe_effect) = (set.value, describe_effect(set.value));
     Some(Finding {
         id: RULE.id,
         about: None,
         severity: Severity::Info,
-        title: format!("vm.extfrag_threshold is {value}: {effect}"),
+        title: format!("vm.extfrag_threshold is {value}: {describe_effect}"),
         what: format!("vm.extfrag_threshold is {value}, and its default is {USUAL}."),
         why: "When no free block is large enough for an allocation, the kernel compacts memory if the memory \
               zone's fragmentation index (0 to 1000) is above this threshold, and reclaims pages otherwise. \
@@ -49,7 +49,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .named("compact_stall", &host.vmstat.get("compact_stall"))
             .into_evidence(),
         next: vec![
-            writes_and(
+            mark_writing_with_caution(
                 format!("sudo sysctl {KNOB}={USUAL}"),
                 &format!("until the next boot; undo with sudo sysctl {KNOB}={value}"),
             ),
@@ -58,7 +58,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-fn effect(value: u64) -> &'static str {
+fn describe_effect(value: u64) -> &'static str {
     match value {
         NEVER.. => "allocations never start compaction",
         more if more > USUAL => "the kernel compacts less and reclaims more",

@@ -5,7 +5,7 @@ use pagewise_model::{Finding, FreeBlocks, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count, trigger, writes};
+use crate::text::{count, mark_writing, trigger_command};
 
 pub(super) const RULE: Rule = Rule {
     id: "fragmentation",
@@ -65,8 +65,8 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .named("free blocks by order:", &zone.blocks)
             .into_evidence(),
         next: vec![
-            trigger(1, "/proc/sys/vm/compact_memory"),
-            writes("sudo sysctl vm.compaction_proactiveness=40"),
+            trigger_command(1, "/proc/sys/vm/compact_memory"),
+            mark_writing("sudo sysctl vm.compaction_proactiveness=40"),
             "grep compact /proc/vmstat".to_owned(),
         ],
     })

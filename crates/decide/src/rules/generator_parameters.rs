@@ -36,7 +36,7 @@ fn finding(line: &PersistentSetting) -> Option<Finding> {
         severity: Severity::Info,
         title: format!(
             "zram-generator does not apply the parameters of {}",
-            crate::text::short(name)
+            crate::text::shorten_name(name)
         ),
         what: format!(
             "{} lists {lost} for {device} after another algorithm, but zram-generator (up to version 1.2.1) \

@@ -11,7 +11,9 @@ use crate::io_limit;
 use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::limits;
 use crate::proof::EvidenceList;
-use crate::text::{count, put_with_undo, quoted, short_group, writes_and};
+use crate::text::{
+    count, mark_writing_with_caution, quoted, shorten_group, write_command_with_undo,
+};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
 pub(super) const RULE: Rule = Rule {
@@ -44,7 +46,7 @@ struct KeptAnon {
 /// worthwhile.
 const MUCH_PERCENT: f64 = 50.0;
 
-fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAnon> {
+fn find_kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAnon> {
     let host = &interval.end;
     let pair = groups::pairs(interval).into_iter().find(|pair| pair.now.path == group.path)?;
     let refaults = pair.change(|group| &group.refault_file)?;
@@ -53,11 +55,11 @@ fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAn
     let (anon, room) = (group.anon.get()?, groups::swap_room(host, group)?);
     let is_much = anon.percent_of(limit)?.get() >= MUCH_PERCENT
         && room.percent_of(limit)?.get() >= verdict::ROOM_PERCENT;
-    (is_rereading && may_swap && is_much && swapped_nothing(&pair)?)
+    (is_rereading && may_swap && is_much && has_swapped_nothing(&pair)?)
         .then_some(KeptAnon { anon, room })
 }
 
-fn swapped_nothing(pair: &GroupPair<'_>) -> Option<bool> {
+fn has_swapped_nothing(pair: &GroupPair<'_>) -> Option<bool> {
     let held = |group: &Cgroup| group.swap_current.get();
     let came_back = pair.change(|group| &group.refault_anon)?;
     Some(held(pair.now)? <= held(pair.before?)? && came_back.delta == 0)
@@ -66,10 +68,10 @@ fn swapped_nothing(pair: &GroupPair<'_>) -> Option<bool> {
 fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     let host = &interval.end;
     let limit = group.limit()?;
-    let kept = kept_anon(interval, group.limited, limit).filter(|_| group.waits());
+    let kept = find_kept_anon(interval, group.limited, limit).filter(|_| group.waits());
     let throttled = throttled(interval, group.limited).filter(|_| group.waits());
     let by_io = throttled.as_ref().map_or_else(String::new, io_limit::describe);
-    let path = short_group(group.limited.path.as_str());
+    let path = shorten_group(group.limited.path.as_str());
     // what fills the limit is reported by the rule `memory-grows`
     let is_shown = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
     let (_, worst) = group.troubles.iter().find(is_shown)?;
@@ -100,23 +102,23 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
             .iter()
             .fold(
                 kept.iter().fold(proof(host, group), |proof, _| proof.value(&host.mglru.enabled)),
-                |proof, throttled| io_limit::prove(throttled, proof),
+                |proof, throttled| io_limit::add_evidence(throttled, proof),
             )
             .into_evidence(),
         next: kept
             .iter()
             .flat_map(|_| {
-                let off = put_with_undo(
+                let off = write_command_with_undo(
                     "n",
                     host.mglru.enabled.get().unwrap_or_default(),
                     "/sys/kernel/mm/lru_gen/enabled",
                     "for the whole host, until the next boot",
                 );
-                [age(group.limited), off]
+                [age_command(group.limited), off]
             })
-            .chain(raise(host, group, limit))
-            .chain(throttled.as_ref().map(io_limit::look))
-            .chain([look_at(group.limited)])
+            .chain(raise_command(host, group, limit))
+            .chain(throttled.as_ref().map(io_limit::command_that_shows))
+            .chain([events_command(group.limited)])
             .collect(),
     })
 }
@@ -149,7 +151,7 @@ fn describe(
         ),
         None => String::new(),
     });
-    let clause = verdict::of_group(group);
+    let clause = verdict::describe_group(group);
     let text = if reached.is_empty() {
         format!("In the cgroup {path}, {clause}")
     } else {
@@ -225,7 +227,7 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
 
 /// Returns the command that sets a higher limit: one into which everything that the group holds
 /// fits with a margin. `None` if the host does not have that much memory.
-fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<String> {
+fn raise_command(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<String> {
     let limited = group.limited;
     let was_killed = group.troubles.iter().any(|(_, it)| matches!(it, Trouble::Kills(_)));
     let requested = limits::raised_limit(limited, limit, was_killed)?.get();
@@ -251,13 +253,13 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
 }
 
 /// Returns the command that ages the group's pages.
-fn age(group: &Cgroup) -> String {
+fn age_command(group: &Cgroup) -> String {
     let command = format!("sudo pagewise age --cgroup {}", quoted(group.path.as_str()));
-    writes_and(command, "ages this cgroup at most 6 times; nothing to undo")
+    mark_writing_with_caution(command, "ages this cgroup at most 6 times; nothing to undo")
 }
 
 /// Returns the command that shows the group's limit events.
-fn look_at(group: &Cgroup) -> String {
+fn events_command(group: &Cgroup) -> String {
     let folder = group.events.max.source.path().rsplit_once('/');
     let folder = folder.or_else(|| group.current.source.path().rsplit_once('/'));
     match folder {

@@ -12,7 +12,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count_of, put_with_undo, short_group};
+use crate::text::{count_of, shorten_group, write_command_with_undo};
 
 pub(super) const RULE: Rule = Rule {
     id: "group-swappiness",
@@ -62,7 +62,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         title: format!(
             "vm.swappiness is {}, but {} has its own: {value}",
             set.value,
-            short_group(path)
+            shorten_group(path)
         ),
         what: format!(
             "vm.swappiness is {}, but memory.swappiness of {path}, which uses {}, is {value}, and the kernel uses that \
@@ -80,7 +80,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .named("current", &largest.current)
             .into_evidence(),
         next: vec![
-            put_with_undo(set.value, value, file, &caution),
+            write_command_with_undo(set.value, value, file, &caution),
             "grep -r . /sys/fs/cgroup/memory --include=memory.swappiness -s | head -40".to_owned(),
         ],
     })

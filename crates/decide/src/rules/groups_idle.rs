@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Severity, Snapshot, Subje
 use crate::Rule;
 use crate::grade::stranded;
 use crate::proof::EvidenceList;
-use crate::text::{count, quoted, short_group};
+use crate::text::{count, quoted, shorten_group};
 
 pub(super) const RULE: Rule = Rule {
     id: "groups-idle",
@@ -24,12 +24,12 @@ const MANY_DYING: u64 = 2_000;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    [frozen(host), dying(host)].into_iter().flatten().collect()
+    [find_frozen(host), find_dying(host)].into_iter().flatten().collect()
 }
 
 /// Returns the finding about the frozen group with the most memory. If it is inside another frozen
 /// group, that one is reported.
-fn frozen(host: &Snapshot) -> Option<Finding> {
+fn find_frozen(host: &Snapshot) -> Option<Finding> {
     let total = host.memory.total.get()?;
     let all = host.cgroups.groups.iter().filter(|group| group.frozen.get() == Some(true));
     let all: Vec<&Cgroup> = all.collect();
@@ -46,7 +46,7 @@ fn frozen(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         about: Some(Subject::part("frozen")),
         severity: stranded::severity(host, size),
-        title: format!("{} is frozen and holds {size}", short_group(path)),
+        title: format!("{} is frozen and holds {size}", shorten_group(path)),
         what: format!(
             "All tasks of the cgroup {path} are stopped, and it holds {} of RAM{swapped}.",
             size.part_of(total)
@@ -66,7 +66,7 @@ fn frozen(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-fn dying(host: &Snapshot) -> Option<Finding> {
+fn find_dying(host: &Snapshot) -> Option<Finding> {
     let dying = host.cgroups.dying.get().filter(|dying| *dying >= MANY_DYING)?;
     let percpu = host.memory.percpu.get();
     let percpu = percpu.map_or_else(String::new, |size| format!("; per-CPU memory is {size}"));

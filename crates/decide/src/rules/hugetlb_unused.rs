@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot, Sub
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count_of, put};
+use crate::text::{count_of, write_command};
 
 pub(super) const RULE: Rule = Rule {
     id: "hugetlb-unused",
@@ -65,7 +65,7 @@ fn next(pool: &HugePool, total: u64, unused: u64) -> Vec<String> {
     match pool.surplus.get() {
         Some(surplus) => {
             let kept = total.saturating_sub(surplus).saturating_sub(unused);
-            vec![put(kept, &format!("{folder}/nr_hugepages")), look]
+            vec![write_command(kept, &format!("{folder}/nr_hugepages")), look]
         }
         None => vec![look],
     }

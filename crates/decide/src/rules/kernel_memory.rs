@@ -14,7 +14,7 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count, short};
+use crate::text::{count, shorten_name};
 
 pub(super) const RULE: Rule = Rule {
     id: "kernel-memory",
@@ -103,7 +103,7 @@ struct Excess {
 }
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    let excess = PURPOSES.iter().filter_map(|purpose| excess(interval, purpose));
+    let excess = PURPOSES.iter().filter_map(|purpose| find_excess(interval, purpose));
     excess.map(|excess| finding(interval, &excess)).collect()
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn bytes_in(interval: &Interval, finding: &Finding) -> Option<Bytes> 
     (purpose.pick)(&interval.end.memory).get()
 }
 
-fn excess(interval: &Interval, purpose: &'static Purpose) -> Option<Excess> {
+fn find_excess(interval: &Interval, purpose: &'static Purpose) -> Option<Excess> {
     let bytes = (purpose.pick)(&interval.end.memory).get()?;
     let percent = bytes.percent_of(interval.end.memory.total.get()?)?.get();
     let before = interval.seconds().and(interval.start.as_deref());
@@ -128,7 +128,7 @@ fn finding(interval: &Interval, excess: &Excess) -> Finding {
     let owner = largest(host).filter(|_| excess.purpose.key == "PageTables");
     let many = owner.as_ref().filter(|owner| owner.count > 1);
     let many = many.map_or_else(String::new, |owner| {
-        format!(", of {} × {}", count(owner.count), short(owner.largest.name.as_str()))
+        format!(", of {} × {}", count(owner.count), shorten_name(owner.largest.name.as_str()))
     });
     Finding {
         id: RULE.id,
@@ -158,7 +158,7 @@ fn describe(interval: &Interval, excess: &Excess, owner: Option<&Owner<'_>>) -> 
         });
     let owner = owner.map_or_else(String::new, |owner| {
         let Owner { largest, count: many, bytes } = owner;
-        let name = short(largest.name.as_str());
+        let name = shorten_name(largest.name.as_str());
         match many {
             1 => format!(
                 "; the process with the largest page tables is {name} (pid {}), with {bytes}",

@@ -5,7 +5,7 @@ use pagewise_model::{Change, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::writes;
+use crate::text::mark_writing;
 
 pub(super) const RULE: Rule = Rule {
     id: "khugepaged-starves",
@@ -23,7 +23,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 
 fn finding(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
-    let pid = same_thread(interval)?;
+    let pid = find_same_thread(interval)?;
     let wait = interval.change(|host| host.thp.khugepaged.run_queue_wait.clone())?;
     let cpu = interval.change(|host| host.thp.khugepaged.cpu_time.clone())?;
     // the kernel updates the wait time when the thread gets a CPU, so the share may exceed 100 % by
@@ -53,7 +53,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .value(&host.thp.khugepaged.pages_collapsed)
             .into_evidence(),
         next: vec![
-            writes(format!("sudo renice -n 0 -p {pid}")),
+            mark_writing(format!("sudo renice -n 0 -p {pid}")),
             format!("cat /proc/{pid}/schedstat"),
         ],
     })
@@ -61,7 +61,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
 
 /// Returns khugepaged's pid if it is the same thread in both snapshots; the counters of a new
 /// thread start at zero.
-fn same_thread(interval: &Interval) -> Option<u32> {
+fn find_same_thread(interval: &Interval) -> Option<u32> {
     let pid = |host: &Snapshot| host.thp.khugepaged.pid.get();
     let (before, after) = (pid(interval.start.as_deref()?)?, pid(&interval.end)?);
     (before == after).then_some(after)

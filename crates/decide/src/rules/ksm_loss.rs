@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Pages, Severity, S
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count, put_with_undo};
+use crate::text::{count, write_command_with_undo};
 
 pub(super) const RULE: Rule = Rule {
     id: "ksm-loss",
@@ -95,7 +95,7 @@ fn next(ksm: &Ksm) -> Vec<String> {
     let each = ksm.general_profit_bytes.get();
     let each = each.map(|_| "grep -H ksm_process_profit /proc/[0-9]*/ksm_stat".to_owned());
     let caution = "until the next boot; merged pages stay merged";
-    let stop = put_with_undo(0, 1, "/sys/kernel/mm/ksm/run", caution);
+    let stop = write_command_with_undo(0, 1, "/sys/kernel/mm/ksm/run", caution);
     let off = "systemctl status ksmtuned ksm  # services that switch KSM on".to_owned();
     [Some(stop), each, Some(off)].into_iter().flatten().collect()
 }

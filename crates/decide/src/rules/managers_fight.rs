@@ -14,7 +14,7 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::writes_and;
+use crate::text::mark_writing_with_caution;
 
 pub(super) const RULE: Rule = Rule {
     id: "managers-fight",
@@ -28,21 +28,21 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         [Purpose::CompressedSwap, Purpose::SwapFile, Purpose::OomKiller, Purpose::Settings];
     let host = &interval.end;
     let found = |purpose| match purpose {
-        Purpose::CompressedSwap => one_device(host).or_else(|| finding(host, purpose)),
+        Purpose::CompressedSwap => find_contested_device(host).or_else(|| finding(host, purpose)),
         _ => finding(host, purpose),
     };
     purposes.into_iter().filter_map(found).collect()
 }
 
 /// Returns the finding about two mechanisms that configure the same zram device.
-fn one_device(host: &Snapshot) -> Option<Finding> {
+fn find_contested_device(host: &Snapshot) -> Option<Finding> {
     let owned = ownership(host).into_iter().find(KnobOwnership::is_contested_zram)?;
     let first = owned.applied().next()?;
     let second = owned.applied().find(|it| it.mechanism != first.mechanism)?;
     let (device, name) = (&owned.target, |it: &PersistentSetting| it.mechanism.name());
     let has_tools = owned.mechanisms().contains(&Mechanism::ZramTools);
     let disable = has_tools.then(|| {
-        writes_and(
+        mark_writing_with_caution(
             "sudo systemctl disable zramswap.service".to_owned(),
             "permanent; undo with sudo systemctl enable zramswap.service",
         )
@@ -131,7 +131,7 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
 fn next(second: &Manager) -> Vec<String> {
     let unit = second.found.source.path().rsplit('/').next().filter(|it| it.ends_with(".service"));
     let disable = unit.map(|unit| {
-        writes_and(
+        mark_writing_with_caution(
             format!("sudo systemctl disable {unit}"),
             &format!("permanent; undo with sudo systemctl enable {unit}"),
         )

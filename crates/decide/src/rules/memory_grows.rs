@@ -13,7 +13,7 @@ use crate::Rule;
 use crate::grade;
 use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::proof::EvidenceList;
-use crate::text::{process, rate, roughly, short_group, shorten_title};
+use crate::text::{format_roughly, process, rate, shorten_group, shorten_title};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-grows",
@@ -74,9 +74,9 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
 fn title(growth: &Growth<'_>) -> String {
     let name = match growth.grower {
         Grower::Process(it) => process(it.name.as_str(), it.pid),
-        Grower::Group(group) => short_group(group.path.as_str()),
+        Grower::Group(group) => shorten_group(group.path.as_str()),
     };
-    let (rate, lasts) = (rate(growth.per_second), roughly(growth.lasts_seconds));
+    let (rate, lasts) = (rate(growth.per_second), format_roughly(growth.lasts_seconds));
     let is_host = matches!(growth.into, GrowthLimit::Host);
     match growth.forecast {
         Forecast::Sustained if is_host => format!("{name} will fill memory in {lasts} (+{rate})"),
@@ -110,11 +110,12 @@ fn describe(host: &Snapshot, growth: &Growth<'_>) -> String {
             }
         }
     };
-    let at_that_rate = format!("at this rate, {into} in about {}", roughly(growth.lasts_seconds));
+    let at_that_rate =
+        format!("at this rate, {into} in about {}", format_roughly(growth.lasts_seconds));
     let (named, added, seconds, held) =
         (growth.grower.name(), growth.added, growth.seconds, growth.held);
     let rate = rate(growth.per_second);
-    let age = roughly(growth.age_seconds.max(10.0));
+    let age = format_roughly(growth.age_seconds.max(10.0));
     let grew = match growth.grower {
         Grower::Process(_) => format!(
             "The anonymous memory of {named} grew by {added} in {seconds:.1} s ({rate}) to {held}, and the \
@@ -176,13 +177,13 @@ fn next(host: &Snapshot, growth: &Growth<'_>) -> Vec<String> {
     };
     let watch = format!("pagewise report --sort growth -n 5  # shows the growth of {watched} now");
     let is_certain = growth.forecast == Forecast::Sustained;
-    let cap = group.filter(|_| is_certain).and_then(|group| cap(group, growth));
+    let cap = group.filter(|_| is_certain).and_then(|group| cap_command(group, growth));
     cap.into_iter().chain([watch]).collect()
 }
 
 /// Returns the command that limits the group to one and a half times of what it uses now, if it has
 /// no limit.
-fn cap(group: &Cgroup, growth: &Growth<'_>) -> Option<String> {
+fn cap_command(group: &Cgroup, growth: &Growth<'_>) -> Option<String> {
     let held = growth.held.get().max(group.current.get()?.get());
     let to = held.checked_add(held / 2)?.checked_next_multiple_of(1 << 20)?;
     let change = LimitChange {

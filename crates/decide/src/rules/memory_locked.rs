@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Evidence, Finding, Interval, Process, Severity, Snap
 use crate::Rule;
 use crate::grade::stranded;
 use crate::proof::EvidenceList;
-use crate::text::{quoted, short};
+use crate::text::{quoted, shorten_name};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-locked",
@@ -39,11 +39,15 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let mlocked = host.memory.mlocked.get();
     let unlocked = mlocked.map(|mlocked| held.saturating_sub(mlocked));
     if let Some(unlocked) = unlocked.filter(|unlocked| unlocked.get() > held.get() / 2) {
-        return Some(not_by_mlock(host, held, total, unlocked));
+        return Some(finding_without_mlock(host, held, total, unlocked));
     }
     let owner = largest(host);
     let named = owner.map_or_else(String::new, |(process, bytes)| {
-        format!("; {} (pid {}) locked the most: {bytes}", short(process.name.as_str()), process.pid)
+        format!(
+            "; {} (pid {}) locked the most: {bytes}",
+            shorten_name(process.name.as_str()),
+            process.pid
+        )
     });
     Some(Finding {
         id: RULE.id,
@@ -64,7 +68,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 }
 
 /// Returns the finding about unevictable memory that was not locked with mlock.
-fn not_by_mlock(host: &Snapshot, held: Bytes, total: Bytes, unlocked: Bytes) -> Finding {
+fn finding_without_mlock(host: &Snapshot, held: Bytes, total: Bytes, unlocked: Bytes) -> Finding {
     let percent = held.percent_of(total).map_or(0.0, pagewise_model::Percent::get);
     let mounts: Vec<&str> =
         host.memory_files.ramfs.iter().take(NAMED).map(pagewise_model::Name::as_str).collect();

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Finding, Interval, Level, Process, Severity, Snapsho
 use crate::Rule;
 use crate::grade::headroom;
 use crate::proof::EvidenceList;
-use crate::text::short;
+use crate::text::shorten_name;
 use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
@@ -32,7 +32,11 @@ fn finding(host: &Snapshot, level: Level, room: &Headroom) -> Finding {
         about: None,
         severity: if level == Level::Critical { Severity::Critical } else { Severity::Warning },
         title: format!("only {} of memory are available", room.available.part_of(room.total)),
-        what: format!("{}{}.", state(host, room), largest.map_or_else(String::new, holds)),
+        what: format!(
+            "{}{}.",
+            state(host, room),
+            largest.map_or_else(String::new, describe_memory)
+        ),
         why: why(host, room),
         evidence: proof(host, largest),
         next: next(largest),
@@ -83,11 +87,11 @@ fn largest(host: &Snapshot) -> Option<&Process> {
     known.max_by_key(|(held, _)| *held).map(|(_, process)| process)
 }
 
-fn holds(process: &Process) -> String {
+fn describe_memory(process: &Process) -> String {
     let anon = process.rss_anon.get().map_or_else(String::new, |anon| format!(" {anon}"));
     format!(
         ". The largest process is {} (pid {}), with{anon} of anonymous memory",
-        short(process.name.as_str()),
+        shorten_name(process.name.as_str()),
         process.pid
     )
 }

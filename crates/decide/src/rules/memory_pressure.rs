@@ -106,7 +106,7 @@ fn ended_title(host: &Snapshot, ended: f64) -> String {
     let minute = host.psi.memory.some.avg60.get();
     let minute =
         minute.map_or_else(String::new, |some| format!(" ({} of the last minute)", some.of_time()));
-    format!("tasks waited for memory until about {} ago{minute}", oom::ago(ended))
+    format!("tasks waited for memory until about {} ago{minute}", oom::format_age(ended))
 }
 
 fn describe(
@@ -117,7 +117,7 @@ fn describe(
 ) -> String {
     let disk = disk.map(|disk| describe_disk(interval, disk));
     let waited = graded.and_then(|_| describe_waits(interval));
-    let reread = thrashing.map(|thrashing| reread(&interval.end, thrashing));
+    let reread = thrashing.map(|thrashing| describe_rereading(&interval.end, thrashing));
     let over = graded.and_then(|graded| graded.ended).zip(interval.seconds());
     let over = over.map(|(_, seconds)| {
         let total = interval.change(|host| host.psi.memory.some.total_us.clone());
@@ -169,27 +169,28 @@ fn describe_waits(interval: &Interval) -> Option<String> {
         lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
     let lines: Vec<String> = listed.into_iter().flatten().collect();
     let worst = verdict::most_waiting(&interval.end).map_or_else(String::new, |(group, some)| {
-        let (some, cause) = (some.of_time(), cause_of_wait(interval, group));
+        let (some, cause) = (some.of_time(), describe_cause_of_wait(interval, group));
         format!(
             "; the cgroup that waited the most is {} ({some} of the last minute){cause}",
             group.path
         )
     });
-    let throttled = throttled(interval).map_or_else(String::new, |it| io_limit::describe(&it));
+    let throttled =
+        find_throttling_limit(interval).map_or_else(String::new, |it| io_limit::describe(&it));
     (!lines.is_empty())
         .then(|| format!("Memory pressure (PSI): {}{worst}.{throttled}", lines.join("; ")))
 }
 
 /// Returns the limit on reads that the group with the longest waits has reached; `None` if it has
 /// not reached any.
-fn throttled(interval: &Interval) -> Option<Throttled<'_>> {
+fn find_throttling_limit(interval: &Interval) -> Option<Throttled<'_>> {
     let (group, _) = verdict::most_waiting(&interval.end)?;
     facts_io_limit::throttled(interval, group)
 }
 
 /// Returns a clause about what the group waits for, from the pages that it read back over the
 /// interval; empty if it read back none, or if this is not known.
-fn cause_of_wait(interval: &Interval, group: &Cgroup) -> String {
+fn describe_cause_of_wait(interval: &Interval, group: &Cgroup) -> String {
     let pair = groups::pairs(interval).into_iter().find(|pair| pair.now.path == group.path);
     let refaults = |pick: fn(&Cgroup) -> &Reading<u64>| {
         pair.and_then(|pair| pair.change(pick)).filter(|refaults| refaults.delta > 0)
@@ -209,7 +210,7 @@ fn cause_of_wait(interval: &Interval, group: &Cgroup) -> String {
 const FROM_SWAP: &str = "its own pages from swap";
 const FROM_FILES: &str = "pages of files that had just been dropped from memory";
 
-fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
+fn describe_rereading(host: &Snapshot, thrashing: &Thrashing) -> String {
     let share = |share: Option<f64>, of: &str| {
         share.map_or_else(String::new, |percent| format!("; {percent:.0} % of {of}"))
     };
@@ -232,18 +233,20 @@ fn proof(
         .named("some avg60", &memory.some.avg60)
         .named("full avg10", &memory.full.avg10)
         .named("full avg60", &memory.full.avg60);
-    let proof =
-        verdict::pressed_groups(&interval.end, NAMED).into_iter().fold(proof, |proof, group| {
+    let proof = verdict::groups_under_pressure(&interval.end, NAMED).into_iter().fold(
+        proof,
+        |proof, group| {
             proof
                 .named("some avg60", &group.pressure.some.avg60)
                 .named("full avg60", &group.pressure.full.avg60)
-        });
+        },
+    );
     let proof = match disk {
         Some(disk) => prove_disk(interval, disk, proof),
         None => proof,
     };
-    let proof = match throttled(interval) {
-        Some(throttled) => io_limit::prove(&throttled, proof),
+    let proof = match find_throttling_limit(interval) {
+        Some(throttled) => io_limit::add_evidence(&throttled, proof),
         None => proof,
     };
     let Some(Thrashing { rereading, .. }) = thrashing else { return proof };
@@ -269,20 +272,21 @@ fn prove_disk(interval: &Interval, disk: &SwapDisk<'_>, proof: EvidenceList) -> 
 }
 
 fn next(interval: &Interval, disk: Option<&SwapDisk<'_>>) -> Vec<String> {
-    let of_limit = throttled(interval).map(|throttled| io_limit::look(&throttled));
+    let of_limit =
+        find_throttling_limit(interval).map(|throttled| io_limit::command_that_shows(&throttled));
     let whole = disk.map(|disk| quoted(&format!("/dev/{}", disk.name)).to_string());
     let of_disk = whole.map(|path| {
         format!("lsblk -o NAME,TYPE,ROTA,SIZE,MOUNTPOINTS {path}  # what else is on the disk")
     });
-    let worst = look_at_worst(&interval.end);
+    let worst = events_command(&interval.end);
     let tasks = "ps -eo pid,rss,comm --sort=-rss | head".to_owned();
     let causes = of_limit.into_iter().chain(of_disk).chain(worst);
     causes.chain([tasks, "pagewise status".to_owned()]).collect()
 }
 
 /// Returns the command that shows the limit events of the group with the highest pressure.
-fn look_at_worst(host: &Snapshot) -> Option<String> {
-    let worst = verdict::pressed_groups(host, NAMED).into_iter().next()?;
+fn events_command(host: &Snapshot) -> Option<String> {
+    let worst = verdict::groups_under_pressure(host, NAMED).into_iter().next()?;
     let path = worst.pressure.some.avg60.source.path().replace("memory.pressure", "memory.events");
     Some(format!("cat {}", quoted(&path)))
 }

@@ -35,11 +35,11 @@ pub(crate) const BALLOON_TITLE: &str = "the hypervisor's balloon holds";
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    ballooned(host).into_iter().chain(unexplained_use(host)).collect()
+    find_balloon(host).into_iter().chain(find_unexplained(host)).collect()
 }
 
 /// Returns the finding that a large part of RAM is in the hypervisor's balloon.
-fn ballooned(host: &Snapshot) -> Option<Finding> {
+fn find_balloon(host: &Snapshot) -> Option<Finding> {
     let Balloon { size, is_in_total } = host.balloon()?;
     let total = host.memory.total.get()?;
     let ram = if is_in_total == Some(false) { total.saturating_add(size) } else { total };
@@ -84,14 +84,14 @@ fn ballooned(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-fn unexplained_use(host: &Snapshot) -> Option<Finding> {
+fn find_unexplained(host: &Snapshot) -> Option<Finding> {
     let total = host.memory.total.get()?;
     let size = unexplained(host)?;
     let percent = size.percent_of(total)?.get();
     if percent < WORTH_PERCENT {
         return None;
     }
-    let gpu: Vec<&GpuMemory> = of_gpus(host).take(NAMED).collect();
+    let gpu: Vec<&GpuMemory> = uncounted_gpu_buffers(host).take(NAMED).collect();
     let balloon = host.balloon().map_or_else(String::new, |balloon| {
         format!(" The {} in the balloon of the hypervisor are not a part of this.", balloon.size)
     });
@@ -127,7 +127,7 @@ fn unexplained_use(host: &Snapshot) -> Option<Finding> {
 }
 
 /// Returns processes with GPU buffers that are in no counter of the kernel, the largest first.
-fn of_gpus(host: &Snapshot) -> impl Iterator<Item = &GpuMemory> {
+fn uncounted_gpu_buffers(host: &Snapshot) -> impl Iterator<Item = &GpuMemory> {
     let is_uncounted = |gpu: &&GpuMemory| UNCOUNTED.contains(&gpu.driver.as_str());
     let has_some = |gpu: &&GpuMemory| gpu.system.get() > Some(Bytes::new(0));
     host.gpu_memory.iter().filter(is_uncounted).filter(has_some)

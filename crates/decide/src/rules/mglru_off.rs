@@ -6,7 +6,7 @@ use pagewise_model::{Finding, Interval, Severity};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count, put};
+use crate::text::{count, write_command};
 
 pub(super) const RULE: Rule = Rule {
     id: "mglru-off",
@@ -49,7 +49,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .to_owned(),
         evidence: proof.into_evidence(),
         next: vec![
-            put("y", "/sys/kernel/mm/lru_gen/enabled"),
+            write_command("y", "/sys/kernel/mm/lru_gen/enabled"),
             "grep -E 'pgscan|pgsteal' /proc/vmstat".to_owned(),
         ],
     })

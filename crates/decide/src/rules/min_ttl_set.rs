@@ -10,7 +10,7 @@ use pagewise_model::{Finding, Interval, Millis, Severity};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::put_with_undo;
+use crate::text::write_command_with_undo;
 
 pub(super) const RULE: Rule = Rule {
     id: "min-ttl-set",
@@ -46,7 +46,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .to_owned(),
         evidence: EvidenceList::new().value(&mglru.min_ttl).value(&mglru.enabled).into_evidence(),
         next: vec![
-            put_with_undo(
+            write_command_with_undo(
                 0,
                 milliseconds,
                 "/sys/kernel/mm/lru_gen/min_ttl_ms",

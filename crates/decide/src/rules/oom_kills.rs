@@ -22,7 +22,7 @@ use pagewise_model::{
 use crate::Rule;
 use crate::oom::{self, change};
 use crate::proof::EvidenceList;
-use crate::text::{count, count_of, short, short_group};
+use crate::text::{count, count_of, shorten_group, shorten_name};
 
 pub(super) const RULE: Rule = Rule {
     id: oom::RULE,
@@ -79,7 +79,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     }
     // the counters cover only the current boot
     let known = kills.iter().any(|kill| kill.earlier_boot.is_none());
-    let counted = if known { None } else { counted_only(interval) };
+    let counted = if known { None } else { finding_from_counters(interval) };
     let mut all: Vec<Vec<&OomKill>> = owners.into_values().collect();
     // the newest first; of kills at the same time, the machine's before that of a group
     all.sort_by_key(|owned| {
@@ -173,17 +173,17 @@ fn title(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     if let (Some(victim), Some(group), true) =
         (&last.victim, &last.group, is_group_gone(host, last))
     {
-        let (name, group) = (short(victim.name.as_str()), short_group(group.as_str()));
+        let (name, group) = (shorten_name(victim.name.as_str()), shorten_group(group.as_str()));
         return format!("{name} (pid {}) was killed at the limit of {group}, now gone", victim.pid);
     }
     let who = match &last.victim {
         Some(victim) => {
-            format!("the kernel killed {} (pid {})", short(victim.name.as_str()), victim.pid)
+            format!("the kernel killed {} (pid {})", shorten_name(victim.name.as_str()), victim.pid)
         }
         None => "the kernel found no process to kill".to_owned(),
     };
     let place = match (&last.group, is_of_group(kills)) {
-        (Some(group), true) => format!(" at the limit of {}", short_group(group.as_str())),
+        (Some(group), true) => format!(" at the limit of {}", shorten_group(group.as_str())),
         (None, true) => " at a cgroup's memory limit".to_owned(),
         (_, false) => match OomScope::from_kill(last) {
             OomScope::Cpuset => ": the NUMA nodes of a cpuset were full".to_owned(),
@@ -206,7 +206,7 @@ fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
         .map_or_else(String::new, |size| format!(". The host has {size} of memory available now"));
     let gone = if is_group_gone(host, last) { ". This cgroup no longer exists" } else { "" };
     let boot = if last.earlier_boot.is_some() { ", before this boot" } else { "" };
-    let text = format!("{}{boot}, {}", oom::how_long_ago(last), oom::title(last));
+    let text = format!("{}{boot}, {}", oom::describe_age(last), oom::title(last));
     format!("{text}{reports}{available}{gone}.")
 }
 
@@ -241,7 +241,7 @@ fn proof(kill: &OomKill) -> Evidence {
 
 /// Returns the finding for kills that the kernel log does not contain: how many processes were
 /// killed since boot, and in which groups.
-fn counted_only(interval: &Interval) -> Option<Finding> {
+fn finding_from_counters(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
     let all = host.vmstat.get("oom_kill");
     let by_groups = groups_with_kills(host);
@@ -260,7 +260,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
             "{} killed for lack of memory since boot",
             if killed == 1 { "1 process was".to_owned() } else { format!("{} processes were", count(killed)) }
         ),
-        what: format!("{}{}.", no_report(host), describe_kills(now.as_ref(), &by_groups)),
+        what: format!("{}{}.", explain_missing_report(host), describe_kills(now.as_ref(), &by_groups)),
         why: "The kernel's counters show how many processes it killed, but neither which ones nor why. The kernel \
               log shows both, but only until newer messages overwrite them, and only to users who may read it."
             .to_owned(),
@@ -291,7 +291,7 @@ fn is_uncollected(host: &Snapshot) -> bool {
 }
 
 /// Says why the kernel log contains no report of a kill that was counted.
-fn no_report(host: &Snapshot) -> String {
+fn explain_missing_report(host: &Snapshot) -> String {
     let log = &host.kernel_log;
     if is_uncollected(host) {
         return "Which ones is not known: no log of the kernel was collected".to_owned();

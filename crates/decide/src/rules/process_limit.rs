@@ -82,8 +82,9 @@ struct NearLimit<'a> {
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let processes = host.processes.list.iter().filter(|process| !groups::is_own_process(process));
-    let mut near: Vec<NearLimit<'_>> =
-        processes.flat_map(|process| KINDS.iter().filter_map(|kind| near(process, kind))).collect();
+    let mut near: Vec<NearLimit<'_>> = processes
+        .flat_map(|process| KINDS.iter().filter_map(|kind| find_near_limit(process, kind)))
+        .collect();
     near.sort_by_key(|near| (near.left, near.process.pid));
     let mut programs: Vec<NearLimit<'_>> = Vec::new();
     for one in near {
@@ -98,7 +99,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     programs.iter().take(TOLD).map(|near| finding(host, near)).collect()
 }
 
-fn near<'a>(process: &'a Process, kind: &'static Kind) -> Option<NearLimit<'a>> {
+fn find_near_limit<'a>(process: &'a Process, kind: &'static Kind) -> Option<NearLimit<'a>> {
     let limit = (kind.limit)(process).get()?.bytes().filter(|limit| *limit >= LEAST)?;
     let used = (kind.used)(process).get()?;
     let left = limit.saturating_sub(used);

@@ -13,7 +13,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Severity, Snapshot
 use crate::Rule;
 use crate::commands;
 use crate::proof::EvidenceList;
-use crate::text::short_group;
+use crate::text::shorten_group;
 
 pub(super) const RULE: Rule = Rule {
     id: "protection-limited",
@@ -85,7 +85,7 @@ fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
         id: RULE.id,
         about: None,
         severity: Severity::Warning,
-        title: format!("{file} of {} is limited by a cgroup above it", short_group(path)),
+        title: format!("{file} of {} is limited by a cgroup above it", shorten_group(path)),
         what: format!(
             "The cgroup {path} has {file} set to {wanted}, but {}, which contains it, has only {left}{others}.{}",
             above.path, raise.sentence

@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Percent, Severity,
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{quoted, short_group};
+use crate::text::{quoted, shorten_group};
 use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
@@ -32,7 +32,7 @@ fn find(interval: &Interval) -> Option<Finding> {
     let level = signals.iter().filter(|it| is_shortage(&it.cause)).map(|it| it.level).max()?;
     let total = host.memory.total.get()?;
     let protected = protection::largest(host)?;
-    if waits_itself(host, protected.group) {
+    if does_most_waiting(host, protected.group) {
         return None;
     }
     let severity = if level == Level::Critical { Severity::Critical } else { Severity::Warning };
@@ -41,7 +41,7 @@ fn find(interval: &Interval) -> Option<Finding> {
 
 /// Whether at least half of the waiting is done by the protected group itself: then its protection
 /// is not the reason why others wait.
-fn waits_itself(host: &Snapshot, group: &Cgroup) -> bool {
+fn does_most_waiting(host: &Snapshot, group: &Cgroup) -> bool {
     let minute = |some: Option<Percent>| some.map(Percent::get);
     let own = minute(group.pressure.some.avg60.get());
     let all = minute(host.psi.memory.some.avg60.get());
@@ -66,13 +66,13 @@ fn finding(
         id: RULE.id,
         about: None,
         severity,
-        title: format!("{file} keeps {held} for {} while others wait", short_group(path)),
+        title: format!("{file} keeps {held} for {} while others wait", shorten_group(path)),
         what: format!(
             "The kernel may not reclaim {} of RAM, because the cgroup {path} has {file} set to {set}. {} remain for \
              everything else{}.",
             held.part_of(total),
             total.saturating_sub(*held),
-            waiting(host, group)
+            name_waiting_group(host, group)
         ),
         why: "The kernel reclaims nothing of a cgroup up to its memory.min, nor up to its memory.low as long as it \
               can reclaim elsewhere. All other cgroups, and processes outside of any, have to share the rest of \
@@ -94,7 +94,7 @@ fn finding(
 }
 
 /// Names the cgroup that waited the most, if that is not the protected one.
-fn waiting(host: &Snapshot, protected: &Cgroup) -> String {
+fn name_waiting_group(host: &Snapshot, protected: &Cgroup) -> String {
     let most = verdict::most_waiting(host).filter(|(group, _)| group.path != protected.path);
     most.map_or_else(String::new, |(group, some)| {
         format!(

@@ -13,7 +13,7 @@ use pagewise_model::{
 use super::zram_unused;
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{quoted, setting, shorten_title, writes_and};
+use crate::text::{mark_writing_with_caution, quoted, setting, shorten_title};
 
 pub(super) const RULE: Rule = Rule {
     id: "setting-unread",
@@ -35,11 +35,12 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     // the rule `zram-unused` reports the line because of which zram-generator ignores all lines
     let is_refused = zram_unused::is_refused(interval);
     let is_told = |it: &Unread| is_refused && it.line.mechanism == Mechanism::ZramGenerator;
-    let unread: Vec<Unread> = owned.iter().flat_map(unread).filter(|it| !is_told(it)).collect();
+    let unread: Vec<Unread> =
+        owned.iter().flat_map(find_unread).filter(|it| !is_told(it)).collect();
     finding(&unread).into_iter().collect()
 }
 
-fn unread(owned: &KnobOwnership) -> impl Iterator<Item = Unread> + use<'_> {
+fn find_unread(owned: &KnobOwnership) -> impl Iterator<Item = Unread> + use<'_> {
     let wins = owned.winning();
     let is_moot = move |line: &PersistentSetting| {
         // a swap area that is not enabled is usually intended
@@ -96,11 +97,11 @@ fn next(line: &PersistentSetting) -> Vec<String> {
     let link = "/etc/sysctl.d/99-sysctl.conf";
     let mend = if path == "/etc/sysctl.conf" {
         let undo = format!("permanent, from the next boot on; undo with sudo rm {link}");
-        writes_and(format!("sudo ln -s ../sysctl.conf {link}"), &undo)
+        mark_writing_with_caution(format!("sudo ln -s ../sysctl.conf {link}"), &undo)
     } else if line.mechanism == Mechanism::Sysctl && !name.contains('.') {
         let (old, new) = (quoted(path), quoted(&format!("{path}.conf")));
         let undo = format!("permanent, from the next boot on; undo with sudo mv {new} {old}");
-        writes_and(format!("sudo mv {old} {new}"), &undo)
+        mark_writing_with_caution(format!("sudo mv {old} {new}"), &undo)
     } else {
         return vec![look];
     };

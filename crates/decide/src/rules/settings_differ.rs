@@ -13,7 +13,7 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count_of, quoted, setting, shorten_title, writes_and};
+use crate::text::{count_of, mark_writing_with_caution, quoted, setting, shorten_title};
 
 pub(super) const RULE: Rule = Rule {
     id: "settings-differ",
@@ -32,10 +32,15 @@ const CONF: &str = "/etc/sysctl.conf";
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let owned = ownership(host);
-    [not_in_force(&owned), find_lost(host, &owned), set_twice(&owned), find_overruled(host, &owned)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        find_not_in_force(&owned),
+        find_lost(host, &owned),
+        find_set_twice(&owned),
+        find_overruled(host, &owned),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// A setting, and the line of a configuration file that sets another value at boot.
@@ -67,7 +72,7 @@ impl Difference<'_> {
                 let reload =
                     "permanent; undo by restoring the unit's files and repeating the command";
                 return vec![
-                    writes_and("sudo systemctl daemon-reload".to_owned(), reload),
+                    mark_writing_with_caution("sudo systemctl daemon-reload".to_owned(), reload),
                     format!("systemctl show {} -p MemoryMax -p MemoryHigh", quoted(unit)),
                 ];
             }
@@ -76,10 +81,10 @@ impl Difference<'_> {
         }
         let write = if path.starts_with("/proc/sys/") {
             let undo = undo(format!("sudo sysctl {name}={live}"));
-            writes_and(format!("sudo sysctl {name}={wanted}"), &undo)
+            mark_writing_with_caution(format!("sudo sysctl {name}={wanted}"), &undo)
         } else {
             let undo = undo(format!("echo {live} | sudo tee {path}"));
-            writes_and(format!("echo {wanted} | sudo tee {path}"), &undo)
+            mark_writing_with_caution(format!("echo {wanted} | sudo tee {path}"), &undo)
         };
         let who = match self.setting.mechanism {
             Mechanism::Tuned => "tuned-adm verify",
@@ -91,7 +96,7 @@ impl Difference<'_> {
     }
 }
 
-fn not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
+fn find_not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
     let is_knob = |it: &&KnobOwnership| it.target.knob().is_some() && it.in_force == InForce::No;
     let differing = owned.iter().filter(is_knob);
     let differing: Vec<Difference<'_>> = differing
@@ -111,7 +116,7 @@ fn not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
         severity: Severity::Info,
         title: shorten_title(format!("{name} is {live}, but a file sets it to {wanted}{others}")),
         what: format!("{}.", join_names(differing.iter().map(Difference::describe))),
-        why: why_not(&differing),
+        why: explain_differences(&differing),
         evidence: differing
             .iter()
             .take(NAMED)
@@ -124,7 +129,7 @@ fn not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
     })
 }
 
-fn why_not(differing: &[Difference<'_>]) -> String {
+fn explain_differences(differing: &[Difference<'_>]) -> String {
     let first = differing.first().map(|it| it.setting.mechanism);
     if first == Some(Mechanism::Tuned) {
         return "tuned applies its profile when tuned starts and when an administrator selects a profile, after the \
@@ -171,7 +176,7 @@ fn find_lost(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
         id: RULE.id,
         about: Some(Subject::part("defaults")),
         severity: Severity::Info,
-        title: format!("{} in no sysctl file", counted_changed(lost.len())),
+        title: format!("{} in no sysctl file", describe_changed_count(lost.len())),
         what: format!("{}.", join_names(shown)),
         why: "A value that somebody set by hand is lost at the next boot, and the host then behaves \
               differently. If a service such as kubelet sets the value again at boot, nothing is lost."
@@ -181,7 +186,7 @@ fn find_lost(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
             .take(NAMED)
             .fold(EvidenceList::new(), |proof, it| proof.value(&it.live))
             .into_evidence(),
-        next: vec![writes_and(
+        next: vec![mark_writing_with_caution(
             format!("echo '{line}' | sudo tee -a /etc/sysctl.d/90-memory.conf"),
             "permanent; undo by deleting the line",
         )],
@@ -192,7 +197,7 @@ fn value(reading: &KnobReading) -> &str {
     reading.live.value().map_or("", |name| name.as_str())
 }
 
-fn counted_changed(number: usize) -> String {
+fn describe_changed_count(number: usize) -> String {
     match number {
         1 => "1 setting differs from its default and is".to_owned(),
         more => format!("{} differ from their defaults and are", count_of(more as u64, "setting")),
@@ -216,7 +221,7 @@ fn is_lost(owned: &[KnobOwnership], reading: &KnobReading) -> bool {
         && !is_pair_owned
 }
 
-fn set_twice(owned: &[KnobOwnership]) -> Option<Finding> {
+fn find_set_twice(owned: &[KnobOwnership]) -> Option<Finding> {
     let (knob, first, last) = owned.iter().find_map(|it| {
         let own: Vec<&PersistentSetting> = it.applied().filter(|it| is_sysctl(it)).collect();
         let (first, last) = (own.first()?, own.last()?);

@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Finding, Interval, Reading, SharedSegment, Snapshot,
 use crate::Rule;
 use crate::grade::stranded;
 use crate::proof::EvidenceList;
-use crate::text::{count_of, roughly, writes_and};
+use crate::text::{count_of, format_roughly, mark_writing_with_caution};
 
 pub(super) const RULE: Rule = Rule {
     id: "shared-memory-left",
@@ -27,19 +27,19 @@ const NAMED: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    [segments(host), queues(host)].into_iter().flatten().collect()
+    [find_segments(host), find_queues(host)].into_iter().flatten().collect()
 }
 
-fn is_worth(host: &Snapshot, held: Bytes) -> Option<bool> {
+fn is_worth_finding(host: &Snapshot, held: Bytes) -> Option<bool> {
     Some(held.percent_of(host.memory.total.get()?)?.get() >= WORTH_PERCENT)
 }
 
-fn segments(host: &Snapshot) -> Option<Finding> {
+fn find_segments(host: &Snapshot) -> Option<Finding> {
     let all = host.memory_files.segments.iter();
     let left = all.filter(|it| it.attached.get() == Some(0) && it.held() > Some(Bytes::new(0)));
     let left: Vec<&SharedSegment> = left.collect();
     let held: Bytes = left.iter().filter_map(|it| it.held()).sum();
-    let largest = left.first().filter(|_| is_worth(host, held) == Some(true))?;
+    let largest = left.first().filter(|_| is_worth_finding(host, held) == Some(true))?;
     let named = left.iter().take(NAMED);
     let each: Vec<String> = named.clone().map(|segment| describe(host, segment)).collect();
     let proof = named.clone().fold(EvidenceList::new(), |proof, segment| {
@@ -68,7 +68,7 @@ fn segments(host: &Snapshot) -> Option<Finding> {
         evidence: proof.named("Shmem", &host.memory.shmem).into_evidence(),
         next: vec![
             format!("ipcs -m -i {}", largest.id),
-            writes_and(remove, "the data in the segment is lost; first make sure that no program needs it"),
+            mark_writing_with_caution(remove, "the data in the segment is lost; first make sure that no program needs it"),
         ],
     })
 }
@@ -76,16 +76,16 @@ fn segments(host: &Snapshot) -> Option<Finding> {
 fn describe(host: &Snapshot, segment: &SharedSegment) -> String {
     let held = segment.held().unwrap_or_default();
     let owner = segment.uid.get().map_or_else(String::new, |uid| format!(" of user {uid}"));
-    let creator = creator(host, segment.creator);
+    let creator = describe_creator(host, segment.creator);
     format!(
         "id {}{owner} has {held}, {creator}{}",
         segment.id,
-        ago(host, &segment.detached_at, ", last used")
+        describe_age(host, &segment.detached_at, ", last used")
     )
 }
 
 /// Names the creator of a segment: its id, and the process that has this id now, if there is one.
-fn creator(host: &Snapshot, pid: u32) -> String {
+fn describe_creator(host: &Snapshot, pid: u32) -> String {
     if host.processes.list.is_empty() {
         return format!("created by pid {pid}");
     }
@@ -95,16 +95,16 @@ fn creator(host: &Snapshot, pid: u32) -> String {
     }
 }
 
-fn ago(host: &Snapshot, at: &Reading<u64>, verb: &str) -> String {
+fn describe_age(host: &Snapshot, at: &Reading<u64>, verb: &str) -> String {
     let seconds = at.get().map(|at| host.taken.unix_seconds - at as f64);
     let known = seconds.filter(|seconds| *seconds >= 0.0);
-    known.map_or_else(String::new, |seconds| format!("{verb} {} ago", roughly(seconds)))
+    known.map_or_else(String::new, |seconds| format!("{verb} {} ago", format_roughly(seconds)))
 }
 
-fn queues(host: &Snapshot) -> Option<Finding> {
+fn find_queues(host: &Snapshot) -> Option<Finding> {
     let all = &host.memory_files.queues;
     let held: Bytes = all.iter().filter_map(|queue| queue.bytes.get()).sum();
-    let fullest = all.first().filter(|_| is_worth(host, held) == Some(true))?;
+    let fullest = all.first().filter(|_| is_worth_finding(host, held) == Some(true))?;
     let messages: u64 =
         all.iter().filter_map(|queue| queue.messages.get()).fold(0, u64::saturating_add);
     let owner = fullest.uid.get().map_or_else(String::new, |uid| format!(" of user {uid}"));
@@ -119,7 +119,7 @@ fn queues(host: &Snapshot) -> Option<Finding> {
             count_of(messages, "message"),
             count_of(all.len() as u64, "queue"),
             fullest.id,
-            ago(host, &fullest.received_at, ", last read")
+            describe_age(host, &fullest.received_at, ", last read")
         ),
         why: "The kernel keeps a message in memory of its own until a program receives it, and a queue until it is \
               removed, even if all programs that used it have ended. This memory can be neither dropped nor swapped."
@@ -130,7 +130,7 @@ fn queues(host: &Snapshot) -> Option<Finding> {
             .into_evidence(),
         next: vec![
             format!("ipcs -q -i {}", fullest.id),
-            writes_and(
+            mark_writing_with_caution(
                 format!("sudo ipcrm -q {}", fullest.id),
                 "the messages are lost; first make sure that no program needs them",
             ),

@@ -13,7 +13,7 @@ use pagewise_model::{Evidence, FeatureState, Finding, Interval, Severity, Snapsh
 use crate::Rule;
 use crate::grade::pressure;
 use crate::proof::EvidenceList;
-use crate::text::{count, writes};
+use crate::text::{count, mark_writing};
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-avoids-anon",
@@ -34,11 +34,11 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 fn finding(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
     let rereading = reclaim::rereading(interval)?;
-    let avoids = avoids(interval)?;
+    let avoids = find_avoidance(interval)?;
     Some(Finding {
         id: RULE.id,
         about: None,
-        severity: pressure::present(interval).unwrap_or(Severity::Warning),
+        severity: pressure::present_severity(interval).unwrap_or(Severity::Warning),
         title: "files are read again right after the kernel dropped them from memory".to_owned(),
         what: describe(&avoids, &rereading, host),
         why: why(&avoids),
@@ -47,7 +47,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     })
 }
 
-fn avoids(interval: &Interval) -> Option<Avoids<'_>> {
+fn find_avoidance(interval: &Interval) -> Option<Avoids<'_>> {
     let host = &interval.end;
     if tiers::swap_is_off(host) {
         return Some(Avoids::SwapOff);
@@ -105,14 +105,14 @@ fn proof(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Vec<Evi
 
 fn next(avoids: &Avoids<'_>, host: &Snapshot) -> Vec<String> {
     let change = match avoids {
-        Avoids::Swappiness(_) => writes("sudo sysctl vm.swappiness=60"),
-        Avoids::SwapOff if zram_is_loadable(host) => writes("sudo modprobe zram"),
+        Avoids::Swappiness(_) => mark_writing("sudo sysctl vm.swappiness=60"),
+        Avoids::SwapOff if is_zram_loadable(host) => mark_writing("sudo modprobe zram"),
         Avoids::SwapOff => "lsblk --output NAME,SIZE,ROTA,FSTYPE,MOUNTPOINT".to_owned(),
     };
     vec![change, "grep -E 'refault|pgmajfault' /proc/vmstat".to_owned()]
 }
 
-fn zram_is_loadable(host: &Snapshot) -> bool {
+fn is_zram_loadable(host: &Snapshot) -> bool {
     host.capability("zram")
         .is_some_and(|zram| matches!(zram.state, FeatureState::Loadable { module: "zram" }))
 }

@@ -13,9 +13,9 @@ use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity, Snapsho
 
 use crate::Rule;
 use crate::commands;
-use crate::grade::worth;
+use crate::grade::least_worthwhile;
 use crate::proof::EvidenceList;
-use crate::text::short_group;
+use crate::text::shorten_group;
 use crate::verdict;
 
 pub(super) const RULE: Rule = Rule {
@@ -57,17 +57,17 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     let troubled = verdict::find_troubled(interval);
     let limited: HashSet<&str> =
         troubled.iter().map(|trouble| trouble.limited.path.as_str()).collect();
-    let above: HashSet<&str> = limited.iter().copied().flat_map(itself_and_above).collect();
+    let above: HashSet<&str> = limited.iter().copied().flat_map(path_and_ancestors).collect();
     let is_troubled = |group: &Cgroup| {
         let path = group.path.as_str();
-        above.contains(path) || itself_and_above(path).any(|above| limited.contains(above))
+        above.contains(path) || path_and_ancestors(path).any(|above| limited.contains(above))
     };
     let pairs = groups::pairs(interval);
     let heavy: Vec<Heavy<'_>> =
-        pairs.iter().filter_map(|pair| heavy(&interval.end, pair)).collect();
+        pairs.iter().filter_map(|pair| find_heavy(&interval.end, pair)).collect();
     let holds: HashSet<&str> = heavy
         .iter()
-        .flat_map(|heavy| itself_and_above(heavy.group.path.as_str()).skip(1))
+        .flat_map(|heavy| path_and_ancestors(heavy.group.path.as_str()).skip(1))
         .collect();
     let innermost = |this: &&Heavy<'_>| !holds.contains(this.group.path.as_str());
     let listed = heavy.iter().filter(innermost).filter(|heavy| !is_troubled(heavy.group));
@@ -76,19 +76,19 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 /// Returns the path of a group and the paths of all its ancestors except the root.
-fn itself_and_above(path: &str) -> impl Iterator<Item = &str> {
+fn path_and_ancestors(path: &str) -> impl Iterator<Item = &str> {
     let cuts = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|path| !path.is_empty());
     std::iter::once(path).chain(cuts)
 }
 
-fn heavy<'a>(host: &Snapshot, pair: &GroupPair<'a>) -> Option<Heavy<'a>> {
+fn find_heavy<'a>(host: &Snapshot, pair: &GroupPair<'a>) -> Option<Heavy<'a>> {
     let group = pair.now;
     let (swapped, in_ram) = (group.swap_current.get()?, group.current.get()?);
     let refaults = pair.change(|group| &group.refault_anon)?;
-    let is_heavy = swapped >= worth(host, WORTH)
+    let is_heavy = swapped >= least_worthwhile(host, WORTH)
         && swapped > in_ram
         && refaults.per_second >= REFAULTS_PER_SECOND;
-    (is_heavy && waits(pair) && !is_limited(group)).then_some(Heavy {
+    (is_heavy && is_waiting(pair) && !is_limited(group)).then_some(Heavy {
         group,
         swapped,
         in_ram,
@@ -96,7 +96,7 @@ fn heavy<'a>(host: &Snapshot, pair: &GroupPair<'a>) -> Option<Heavy<'a>> {
     })
 }
 
-fn waits(pair: &GroupPair<'_>) -> bool {
+fn is_waiting(pair: &GroupPair<'_>) -> bool {
     match pair.now.pressure.some.avg60.get() {
         Some(waited) => waited.get() >= WAITED_PERCENT,
         None => pair
@@ -122,7 +122,7 @@ fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
         id: RULE.id,
         about: None,
         severity: Severity::Warning,
-        title: format!("{} has {} in swap and keeps swapping pages in", short_group(name), heavy.swapped),
+        title: format!("{} has {} in swap and keeps swapping pages in", shorten_group(name), heavy.swapped),
         what: format!(
             "The cgroup {name} has {} in swap and only {} in RAM, and its tasks swap in {:.0} pages per second.{}",
             heavy.swapped, heavy.in_ram, heavy.refaults.per_second, protect.sentence

@@ -13,7 +13,7 @@ use pagewise_model::{Finding, Interval, Severity, Subject, Tier};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{quoted, short};
+use crate::text::{quoted, shorten_name};
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-needs-memory",
@@ -28,7 +28,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 fn finding(tier: &Tier, why: NeedsMemory) -> Finding {
-    let path = short(tier.path.as_str());
+    let path = shorten_name(tier.path.as_str());
     let used = tier.used.get().zip(tier.size.get());
     let used = used.map_or_else(String::new, |(used, size)| format!(" {}", used.part_of(size)));
     let holds = if used.is_empty() { String::new() } else { format!(" and holds{used}") };

@@ -18,7 +18,7 @@ use pagewise_model::{
 use crate::Rule;
 use crate::limit_change;
 use crate::proof::EvidenceList;
-use crate::text::{count, count_of, process, quoted, short, short_group};
+use crate::text::{count, count_of, process, quoted, shorten_group, shorten_name};
 
 pub(super) const RULE: Rule = Rule {
     id: "tasks-limit",
@@ -50,7 +50,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     let pairs = groups::pairs(interval);
     let limited: Vec<&GroupPair<'_>> =
         pairs.iter().filter(|pair| limit_of(pair.now).is_some()).collect();
-    let found = limited.iter().filter_map(|pair| at_limit(&pairs, &limited, pair));
+    let found = limited.iter().filter_map(|pair| find_at_limit(&pairs, &limited, pair));
     let mut found: Vec<AtLimit<'_>> = found.filter(|at| !groups::is_own(&at.group.path)).collect();
     found.sort_by_key(|at| at.refused.is_none());
     found.iter().take(TOLD).map(|at| finding(&interval.end, at)).collect()
@@ -65,7 +65,7 @@ fn is_full(group: &Cgroup) -> bool {
     both.is_some_and(|(limit, current)| limit >= FEW && current.saturating_add(1) >= limit)
 }
 
-fn at_limit<'a>(
+fn find_at_limit<'a>(
     pairs: &[GroupPair<'a>],
     limited: &[&GroupPair<'a>],
     pair: &GroupPair<'a>,
@@ -74,7 +74,7 @@ fn at_limit<'a>(
     let above: Vec<&Cgroup> =
         limited.iter().map(|other| other.now).filter(|other| is_below(group, other)).collect();
     let is_full = is_full(group);
-    let refused = refused(pairs, pair);
+    let refused = refused_forks(pairs, pair);
     if !is_full && (refused.is_none() || above.iter().any(|other| self::is_full(other))) {
         return None;
     }
@@ -90,7 +90,7 @@ fn at_limit<'a>(
 
 /// Returns how many forks this group's limit refused: those counted in the group or its
 /// descendants, without those that descendants refused because of their own limits.
-fn refused(pairs: &[GroupPair<'_>], pair: &GroupPair<'_>) -> Option<Change> {
+fn refused_forks(pairs: &[GroupPair<'_>], pair: &GroupPair<'_>) -> Option<Change> {
     let rise = |pair: &GroupPair<'_>| {
         pair.change(|group| &group.pids.refused).filter(|change| change.delta > 0)
     };
@@ -113,9 +113,9 @@ fn finding(host: &Snapshot, at: &AtLimit<'_>) -> Finding {
     let path = group.path.as_str();
     let limit = count(at.limit);
     let title = if at.refused.is_some() {
-        format!("forks are refused in {}: its pids.max is {limit}", short_group(path))
+        format!("forks are refused in {}: its pids.max is {limit}", shorten_group(path))
     } else {
-        format!("{} has {} of at most {limit} tasks", short_group(path), count(at.current))
+        format!("{} has {} of at most {limit} tasks", shorten_group(path), count(at.current))
     };
     let folder = group.pids.max.source.path().rsplit_once('/');
     let look = folder.map(|(folder, _)| {
@@ -163,7 +163,8 @@ fn describe(host: &Snapshot, at: &AtLimit<'_>) -> String {
         None if at.is_known => "; none was refused between the two readings".to_owned(),
         None => String::new(),
     };
-    let program = busiest(host, at.group).map_or_else(String::new, |program| program.describe());
+    let program =
+        find_busiest_program(host, at.group).map_or_else(String::new, |program| program.describe());
     format!(
         "The cgroup {path} has {} of at most {limit} tasks (pids.max){refused}.{program}",
         count(at.current)
@@ -199,13 +200,17 @@ impl Program<'_> {
         match self.processes {
             1 => format!(" The most are of {}: {threads}.", process(name, self.largest.pid)),
             more => {
-                format!(" The most are of {}: {threads} in {} processes.", short(name), count(more))
+                format!(
+                    " The most are of {}: {threads} in {} processes.",
+                    shorten_name(name),
+                    count(more)
+                )
             }
         }
     }
 }
 
-fn busiest<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<Program<'a>> {
+fn find_busiest_program<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<Program<'a>> {
     let mut programs: HashMap<&str, Program<'a>> = HashMap::new();
     let inside = host.processes.list.iter().filter(|process| groups::holds(&group.path, process));
     for (process, threads) in inside.filter_map(|process| Some((process, process.threads.get()?))) {
@@ -228,7 +233,7 @@ fn proof(host: &Snapshot, at: &AtLimit<'_>) -> Vec<pagewise_model::Evidence> {
         .named("pids.current", &at.group.pids.current)
         .named("pids.max", &at.group.pids.max)
         .changed("pids.events max", at.refused.as_ref());
-    match busiest(host, at.group) {
+    match find_busiest_program(host, at.group) {
         Some(program) => proof.named("Threads", &program.largest.threads),
         None => proof,
     }

@@ -9,7 +9,7 @@ use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::put;
+use crate::text::write_command;
 
 pub(super) const RULE: Rule = Rule {
     id: "thp-bloat-guard-off",
@@ -62,7 +62,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .named("thp_underused_split_page", &host.vmstat.get("thp_underused_split_page"))
             .into_evidence(),
         next: vec![
-            put(64, "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
+            write_command(64, "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
             "grep thp_underused_split_page /proc/vmstat".to_owned(),
         ],
     })

@@ -14,7 +14,7 @@ use pagewise_model::{Bytes, Finding, Interval, Millis, Process, Severity, Snapsh
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count, put, short, trigger};
+use crate::text::{count, shorten_name, trigger_command, write_command};
 
 pub(super) const RULE: Rule = Rule {
     id: "thp-coverage",
@@ -34,7 +34,7 @@ const REQUESTS: u64 = 100;
 const NAMED: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    processes(&interval.end).or_else(|| faults(interval)).into_iter().collect()
+    find_low_processes(&interval.end).or_else(|| find_failed_faults(interval)).into_iter().collect()
 }
 
 /// A large process, with the share of its memory that is in huge pages.
@@ -45,12 +45,12 @@ struct Covered<'a> {
     percent: f64,
 }
 
-fn processes(host: &Snapshot) -> Option<Finding> {
+fn find_low_processes(host: &Snapshot) -> Option<Finding> {
     host.thp.enabled.value().filter(|choice| choice.active.as_str() == "always")?;
     let mut low: Vec<Covered<'_>> = host.processes.list.iter().filter_map(low_coverage).collect();
     low.sort_by_key(|covered| std::cmp::Reverse(covered.anon));
     let worst = low.first()?;
-    let name = short(worst.process.name.as_str());
+    let name = shorten_name(worst.process.name.as_str());
     let others = match low.len() {
         1 => String::new(),
         2 => {
@@ -90,7 +90,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
 fn next(host: &Snapshot, worst: &Covered<'_>) -> Vec<String> {
     const SLEEP: Millis = Millis::new(1000);
     let slow = host.thp.khugepaged.scan_sleep.get().is_none_or(|sleep| sleep > SLEEP);
-    let faster = slow.then(|| put(SLEEP.get(), SLEEP_FILE));
+    let faster = slow.then(|| write_command(SLEEP.get(), SLEEP_FILE));
     let look = format!("grep AnonHugePages /proc/{}/smaps_rollup", worst.process.pid);
     faster.into_iter().chain([look]).collect()
 }
@@ -127,9 +127,9 @@ struct Requests {
     proof: EvidenceList,
 }
 
-fn faults(interval: &Interval) -> Option<Finding> {
+fn find_failed_faults(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
-    let requests = recent(interval).or_else(|| since_boot(host))?;
+    let requests = recent_requests(interval).or_else(|| requests_since_boot(host))?;
     let all = requests.given.saturating_add(requests.fallen_back);
     let percent = requests.fallen_back as f64 * 100.0 / all as f64;
     if percent < LOW_PERCENT {
@@ -157,16 +157,16 @@ fn faults(interval: &Interval) -> Option<Finding> {
             .named("AnonHugePages", &host.memory.anon_huge_pages)
             .into_evidence(),
         next: vec![
-            trigger(1, "/proc/sys/vm/compact_memory"),
+            trigger_command(1, "/proc/sys/vm/compact_memory"),
             "grep -E 'thp_fault|compact_(stall|fail|success)' /proc/vmstat".to_owned(),
         ],
     })
 }
 
-fn recent(interval: &Interval) -> Option<Requests> {
+fn recent_requests(interval: &Interval) -> Option<Requests> {
     let given = interval.vmstat("thp_fault_alloc")?;
     let fallen_back = interval.vmstat("thp_fault_fallback")?;
-    enough(Requests {
+    keep_if_enough(Requests {
         given: given.delta,
         fallen_back: fallen_back.delta,
         over: format!("in {:.1} s", given.seconds),
@@ -176,10 +176,10 @@ fn recent(interval: &Interval) -> Option<Requests> {
     })
 }
 
-fn since_boot(host: &Snapshot) -> Option<Requests> {
+fn requests_since_boot(host: &Snapshot) -> Option<Requests> {
     let given = host.vmstat.get("thp_fault_alloc");
     let fallen_back = host.vmstat.get("thp_fault_fallback");
-    enough(Requests {
+    keep_if_enough(Requests {
         given: given.get()?,
         fallen_back: fallen_back.get()?,
         over: "since boot".to_owned(),
@@ -189,7 +189,7 @@ fn since_boot(host: &Snapshot) -> Option<Requests> {
     })
 }
 
-fn enough(requests: Requests) -> Option<Requests> {
+fn keep_if_enough(requests: Requests) -> Option<Requests> {
     (requests.given.saturating_add(requests.fallen_back) >= REQUESTS).then_some(requests)
 }
 

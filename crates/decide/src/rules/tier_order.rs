@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Severity, Snapshot
 use crate::Rule;
 use crate::grade::pressure;
 use crate::proof::EvidenceList;
-use crate::text::{quoted, short, writes_with_undo};
+use crate::text::{mark_writing_with_undo, quoted, shorten_name};
 
 pub(super) const RULE: Rule = Rule {
     id: "tier-order",
@@ -27,16 +27,16 @@ struct Inversion<'a> {
 }
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    let worst = inversions(&interval.end).max_by_key(|inversion| inversion.slow.used.get());
+    let worst = find_inversions(&interval.end).max_by_key(|inversion| inversion.slow.used.get());
     worst.map(|inversion| finding(interval, &inversion)).into_iter().collect()
 }
 
-fn inversions(host: &Snapshot) -> impl Iterator<Item = Inversion<'_>> {
+fn find_inversions(host: &Snapshot) -> impl Iterator<Item = Inversion<'_>> {
     let pairs = host.tiers.iter().flat_map(|slow| host.tiers.iter().map(move |fast| (slow, fast)));
-    pairs.filter_map(|(slow, fast)| inversion(slow, fast))
+    pairs.filter_map(|(slow, fast)| find_inversion(slow, fast))
 }
 
-fn inversion<'a>(slow: &'a Tier, fast: &'a Tier) -> Option<Inversion<'a>> {
+fn find_inversion<'a>(slow: &'a Tier, fast: &'a Tier) -> Option<Inversion<'a>> {
     let (slow_priority, fast_priority) = (slow.priority.get()?, fast.priority.get()?);
     let compressed_first = slow.zswap_in_front.get() == Some(true);
     let inverted = is_faster(fast, slow) && slow_priority >= fast_priority;
@@ -54,7 +54,8 @@ fn inversion<'a>(slow: &'a Tier, fast: &'a Tier) -> Option<Inversion<'a>> {
 
 fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
     let Inversion { slow, fast, .. } = inversion;
-    let (slow_name, fast_name) = (short(slow.path.as_str()), short(fast.path.as_str()));
+    let (slow_name, fast_name) =
+        (shorten_name(slow.path.as_str()), shorten_name(fast.path.as_str()));
     let title = if inversion.slow_priority > inversion.fast_priority {
         format!("swap fills {slow_name} before the faster {fast_name}")
     } else {
@@ -84,7 +85,7 @@ fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
 
 fn severity(interval: &Interval, slow: &Tier) -> Severity {
     let holds = slow.used.get().is_some_and(|used| used > Bytes::new(0));
-    match pressure::present(interval) {
+    match pressure::present_severity(interval) {
         Some(_) if holds => Severity::Critical,
         _ if holds => Severity::Warning,
         _ => Severity::Info,
@@ -113,7 +114,7 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
     let fits = |used: Bytes| {
         let room = host.memory.available.get().unwrap_or_default();
-        used.get() <= room.get() / 2 && !any_would_burst(host)
+        used.get() <= room.get() / 2 && !would_any_exceed_limit(host)
     };
     let used = inversion.fast.used.get().filter(|used| fits(*used));
     let above = inversion.slow_priority.checked_add(1);
@@ -128,11 +129,11 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     };
     let caution = format!("swapoff brings {used} back into RAM; until the next boot");
     let set_above = set(&format!("-p {} ", above.max(100)));
-    vec![writes_with_undo(set_above, &caution, &set(&before)), look]
+    vec![mark_writing_with_undo(set_above, &caution, &set(&before)), look]
 }
 
 /// Whether there is a group whose memory in swap would not fit back under the group's limit.
-fn any_would_burst(host: &Snapshot) -> bool {
+fn would_any_exceed_limit(host: &Snapshot) -> bool {
     let held = |group: &Cgroup| {
         Some(group.current.get()?.get().saturating_add(group.swap_current.get()?.get()))
     };

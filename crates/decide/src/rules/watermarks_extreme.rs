@@ -15,7 +15,7 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::writes_and;
+use crate::text::mark_writing_with_caution;
 
 pub(super) const RULE: Rule = Rule {
     id: "watermarks-extreme",
@@ -39,10 +39,13 @@ const SMALL: Bytes = Bytes::new(64 << 20);
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let Some(total) = host.memory.total.get() else { return Vec::new() };
-    [reserve(host, total), gap(host, total)].into_iter().flatten().collect()
+    [find_extreme_reserve(host, total), find_extreme_gap(host, total)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
+fn find_extreme_reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
     let set = settings::number(host, MIN_FREE)?;
     let bytes = Bytes::from_kib(set.value)?;
     let percent = bytes.percent_of(total)?.get();
@@ -67,7 +70,7 @@ fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
     } else {
         return None;
     };
-    let usual = usual_kib(total);
+    let usual = default_kib(total);
     let lower = format!("sudo sysctl vm.min_free_kbytes={usual}");
     let back =
         format!("until the next boot; undo with sudo sysctl vm.min_free_kbytes={}", set.value);
@@ -79,11 +82,11 @@ fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
         what,
         why: why.to_owned(),
         evidence: proof(host, &set),
-        next: vec![writes_and(lower, &back), set_where(MIN_FREE)],
+        next: vec![mark_writing_with_caution(lower, &back), command_that_shows_origin(MIN_FREE)],
     })
 }
 
-fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
+fn find_extreme_gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
     let set = settings::number(host, SCALE)?;
     let all = |pick: fn(&Zone) -> Option<Pages>| -> Option<Bytes> {
         let pages: Option<Pages> = host.zones.iter().map(pick).sum();
@@ -117,8 +120,8 @@ fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
                 .to_owned(),
         evidence: proof(host, &set),
         next: vec![
-            writes_and("sudo sysctl vm.watermark_scale_factor=100", &back),
-            set_where(SCALE),
+            mark_writing_with_caution("sudo sysctl vm.watermark_scale_factor=100", &back),
+            command_that_shows_origin(SCALE),
         ],
     })
 }
@@ -127,13 +130,13 @@ fn proof(host: &Snapshot, set: &Setting<'_>) -> Vec<Evidence> {
     EvidenceList::new().value(set.live).named("MemTotal", &host.memory.total).into_evidence()
 }
 
-fn set_where(knob: &str) -> String {
+fn command_that_shows_origin(knob: &str) -> String {
     format!("grep -rs {knob} /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d")
 }
 
 /// Returns the kernel's default of `min_free_kbytes` in KiB: the square root of 16 times the memory
 /// in KiB, within limits.
-fn usual_kib(total: Bytes) -> u64 {
+fn default_kib(total: Bytes) -> u64 {
     (total.get() / 1024 * 16).isqrt().clamp(128, 262_144)
 }
 

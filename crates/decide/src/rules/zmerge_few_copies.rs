@@ -8,7 +8,7 @@ use pagewise_model::{Finding, Interval, Severity, Subject, Zram};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{count, put};
+use crate::text::{count, write_command};
 
 pub(super) const RULE: Rule = Rule {
     id: "zmerge-few-copies",
@@ -61,7 +61,7 @@ fn finding(device: &Zram) -> Option<Finding> {
             .value(&merging.merged_bytes)
             .into_evidence(),
         next: vec![
-            put("adaptive", &format!("/sys/block/{name}/merge_mode")),
+            write_command("adaptive", &format!("/sys/block/{name}/merge_mode")),
             format!("sudo pagewise scan --device /dev/{name} --duplicates"),
         ],
     })

@@ -12,7 +12,7 @@ use crate::Rule;
 use crate::commands;
 use crate::grade::headroom;
 use crate::proof::EvidenceList;
-use crate::text::{count, put_with_undo, short};
+use crate::text::{count, shorten_name, write_command_with_undo};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-full",
@@ -29,17 +29,17 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     let looked = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier);
         device
-            .and_then(|device| near_limit(interval, device))
-            .or_else(|| size_used_up(interval, tier, device))
+            .and_then(|device| find_near_limit(interval, device))
+            .or_else(|| find_size_used_up(interval, tier, device))
     });
     looked.collect()
 }
 
-fn size_used_up(interval: &Interval, tier: &Tier, device: Option<&Zram>) -> Option<Finding> {
+fn find_size_used_up(interval: &Interval, tier: &Tier, device: Option<&Zram>) -> Option<Finding> {
     let host = &interval.end;
     tier.is_full().filter(|&full| full)?;
     let (used, size) = (tier.used.get()?, tier.size.get()?);
-    let overflow = behind(host, tier);
+    let overflow = next_free_tier(host, tier);
     let is_low = headroom::level_of_host(host) > Some(Level::Calm);
     let after = match overflow {
         Some(next) => format!("the kernel now swaps pages to {} instead", next.path),
@@ -53,7 +53,7 @@ fn size_used_up(interval: &Interval, tier: &Tier, device: Option<&Zram>) -> Opti
         id: RULE.id,
         about: Some(Subject::Device(tier.path.clone())),
         severity: if overflow.is_none() && is_low { Severity::Critical } else { Severity::Warning },
-        title: format!("{} is full", short(tier.path.as_str())),
+        title: format!("{} is full", shorten_name(tier.path.as_str())),
         what: format!(
             "The device holds {used} of uncompressed data{ratio}, and its size is {size}; {after}."
         ),
@@ -86,12 +86,12 @@ fn size_proof(tier: &Tier, device: Option<&Zram>) -> Vec<Evidence> {
 }
 
 /// Returns the next swap area with free space, if there is one.
-fn behind<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Tier> {
+fn next_free_tier<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Tier> {
     let others = host.tiers.iter().filter(|other| other.path != tier.path);
     others.filter(|other| other.is_full() == Some(false)).max_by_key(|other| other.priority.get())
 }
 
-fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
+fn find_near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
     let used = device.mm_stat.memory_used.get()?;
     let limit = device.mm_stat.memory_limit.get().filter(|&limit| limit > Bytes::new(0))?;
     let percent = used.percent_of(limit)?.get();
@@ -99,7 +99,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
         return None;
     }
     let name = device.name();
-    let failing = failing(interval, device);
+    let failing = failed_writes(interval, device);
     let lost = failing.as_ref().map_or_else(String::new, |failed| {
         format!(
             ", and {} writes to the device failed in the last {:.1} s",
@@ -125,7 +125,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
         ),
         evidence: limit_proof(device, failing.as_ref()),
         next: vec![
-            put_with_undo(
+            write_command_with_undo(
                 0,
                 limit.get(),
                 &format!("/sys/block/{name}/mem_limit"),
@@ -150,7 +150,7 @@ fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
 }
 
 /// Number of writes to the device that failed over the interval; `None` if none failed.
-fn failing(interval: &Interval, device: &Zram) -> Option<Change> {
+fn failed_writes(interval: &Interval, device: &Zram) -> Option<Change> {
     let failed = |host: &Snapshot| {
         let same = host.compressed().find(|other| other.name() == device.name());
         same.map_or_else(Reading::not_read, |zram| zram.io_stat.failed_writes.clone())

@@ -4,9 +4,9 @@
 use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot, Subject, Zram};
 
 use crate::Rule;
-use crate::grade::worth;
+use crate::grade::least_worthwhile;
 use crate::proof::EvidenceList;
-use crate::text::{count, trigger};
+use crate::text::{count, trigger_command};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-incompressible",
@@ -31,7 +31,7 @@ fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
     let wasted = pages.to_bytes(host.page_size());
     let taken = stat.memory_used.get()?;
     let share = wasted.percent_of(taken)?.get();
-    if share < SHARE_PERCENT || wasted < worth(host, WORTH) {
+    if share < SHARE_PERCENT || wasted < least_worthwhile(host, WORTH) {
         return None;
     }
     let name = device.name();
@@ -64,7 +64,7 @@ fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
     let backed = device.backing_device.value().is_some_and(|name| name.as_str() != "none");
     let who = "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail".to_owned();
     if offered && backed {
-        vec![trigger("huge", &format!("/sys/block/{}/writeback", device.name())), who]
+        vec![trigger_command("huge", &format!("/sys/block/{}/writeback", device.name())), who]
     } else {
         vec![who]
     }

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Driver, Evidence, Finding, Interval, Severity, Snaps
 use crate::Rule;
 use crate::commands;
 use crate::proof::EvidenceList;
-use crate::text::{count_of, writes};
+use crate::text::{count_of, mark_writing};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-oversized",
@@ -47,7 +47,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         about: None,
         severity: if heavy { Severity::Warning } else { Severity::Info },
-        title: format!("the disksize of {} is {times:.1} times the RAM of this machine", maker(host)),
+        title: format!("the disksize of {} is {times:.1} times the RAM of this machine", describe_drivers(host)),
         what: describe(host, promised, ram, tables, ratio),
         why: "The disksize limits how much uncompressed data a device can hold; as soon as disksize is set, \
               the kernel allocates the slot table for the whole device. A device that would use up all RAM \
@@ -60,7 +60,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 }
 
 /// Names the kind of devices whose size is set: zram, zmerge or both.
-fn maker(host: &Snapshot) -> &'static str {
+fn describe_drivers(host: &Snapshot) -> &'static str {
     let of = |driver| sized_devices(host).any(|(device, _)| device.driver == driver);
     match (of(Driver::Zram), of(Driver::Zmerge)) {
         (true, true) => "compressed RAM",
@@ -70,7 +70,7 @@ fn maker(host: &Snapshot) -> &'static str {
 }
 
 fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64) -> String {
-    let (maker, devices) = (maker(host), sized_devices(host).count());
+    let (describe_drivers, devices) = (describe_drivers(host), sized_devices(host).count());
     let known =
         if ratio::measured_ratio(host).is_some() { "measured on this host" } else { "assumed" };
     let take = match devices {
@@ -83,9 +83,9 @@ fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: 
         String::new()
     };
     let promise = match devices {
-        1 => format!("The disksize of the {maker} device is"),
+        1 => format!("The disksize of the {describe_drivers} device is"),
         more => {
-            let devices = count_of(more as u64, &format!("{maker} device"));
+            let devices = count_of(more as u64, &format!("{describe_drivers} device"));
             format!("The disksize of {devices} adds up to")
         }
     };
@@ -119,7 +119,7 @@ fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
         commands::set_size(host, device),
         priority.max(0)
     );
-    vec![writes(command), look]
+    vec![mark_writing(command), look]
 }
 
 #[cfg(test)]

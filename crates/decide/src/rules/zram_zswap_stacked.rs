@@ -8,7 +8,7 @@ use pagewise_model::{Driver, Finding, Interval, Severity, TierKind};
 use crate::Rule;
 use crate::commands;
 use crate::proof::EvidenceList;
-use crate::text::put;
+use crate::text::write_command;
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-zswap-stacked",
@@ -52,7 +52,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .named("priority", &tier.priority)
             .into_evidence(),
         next: [
-            put("N", "/sys/module/zswap/parameters/enabled"),
+            write_command("N", "/sys/module/zswap/parameters/enabled"),
             "grep -r . /sys/module/zswap/parameters".to_owned(),
         ]
         .into_iter()

@@ -12,7 +12,7 @@ use pagewise_model::{Bytes, Change, Finding, Interval, Percent, Severity};
 use crate::Rule;
 use crate::grade::pressure;
 use crate::proof::EvidenceList;
-use crate::text::{count, put, quoted};
+use crate::text::{count, quoted, write_command};
 
 pub(super) const RULE: Rule = Rule {
     id: "zswap-unused",
@@ -33,16 +33,16 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     let zswap = &interval.end.zswap;
     let finding = match (zswap.enabled.get(), zswap.shrinker_enabled.get()) {
         _ if decision.choice != Some(Compression::Zswap) => None,
-        (Some(false), _) => off(interval, &decision),
-        (Some(true), Some(false)) => full(interval, &decision),
+        (Some(false), _) => find_off(interval, &decision),
+        (Some(true), Some(false)) => find_full(interval, &decision),
         _ => None,
     };
     finding.into_iter().collect()
 }
 
-fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
+fn find_off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
     let host = &interval.end;
-    let waits = pressure::present(interval).is_some();
+    let waits = pressure::present_severity(interval).is_some();
     let held = tiers::held_on_disk(host);
     let tier = tiers::on_disk(host).find(|_| waits || held > Bytes::new(0))?;
     Some(Finding {
@@ -58,12 +58,15 @@ fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
             .named("some avg60", &host.psi.memory.some.avg60)
             .into_evidence(),
         next: [
-            put("Y", &format!("{FOLDER}/shrinker_enabled")),
-            put(quoted(decision.zswap.compressor.as_str()), &format!("{FOLDER}/compressor")),
-            put("Y", &format!("{FOLDER}/enabled")),
+            write_command("Y", &format!("{FOLDER}/shrinker_enabled")),
+            write_command(
+                quoted(decision.zswap.compressor.as_str()),
+                &format!("{FOLDER}/compressor"),
+            ),
+            write_command("Y", &format!("{FOLDER}/enabled")),
             // with other values the kernel also reads ahead from zswap:
             // docs/measured/zram-or-zswap.md
-            put("0", "/proc/sys/vm/page-cluster"),
+            write_command("0", "/proc/sys/vm/page-cluster"),
         ]
         .into_iter()
         .chain(decision.trial.clone())
@@ -71,7 +74,7 @@ fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
     })
 }
 
-fn full(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
+fn find_full(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
     let host = &interval.end;
     let zswap = &host.zswap;
     let reads: Change = interval.vmstat("pswpin").filter(|reads| reads.per_second >= READS)?;
@@ -103,7 +106,7 @@ fn full(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
             .value(&zswap.max_pool_percent)
             .change("pswpin", &reads)
             .into_evidence(),
-        next: std::iter::once(put("Y", &format!("{FOLDER}/shrinker_enabled")))
+        next: std::iter::once(write_command("Y", &format!("{FOLDER}/shrinker_enabled")))
             .chain(decision.trial.clone())
             .collect(),
     })

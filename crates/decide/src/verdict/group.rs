@@ -78,7 +78,7 @@ pub(crate) fn find_troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     let limited: Vec<&GroupPair<'_>> = pairs.iter().filter(|pair| has_limit(pair.now)).collect();
     let mut troubled: Vec<GroupTrouble<'_>> =
         (0..limited.len()).filter_map(|at| trouble(interval, &limited[at..], &growing)).collect();
-    own_waiting(interval, &mut troubled);
+    attribute_waiting(interval, &mut troubled);
     troubled.sort_by(|a, b| {
         (b.level, a.limited.path.as_str()).cmp(&(a.level, b.limited.path.as_str()))
     });
@@ -87,8 +87,8 @@ pub(crate) fn find_troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
 
 /// Attributes the stalls of the host to the group that is stalled most, if the host has memory to
 /// spare. That group gets the level of the host, so that the attribution never lowers a level.
-fn own_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
-    let Some(level) = spared::waiting_of_spared(interval) else { return };
+fn attribute_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
+    let Some(level) = spared::level_of_waiting(interval) else { return };
     let waiting = troubled.iter_mut().filter(|group| group.waits());
     if let Some(worst) = waiting.max_by_key(|group| group.level) {
         worst.level = worst.level.max(level);
@@ -108,24 +108,27 @@ fn trouble<'a>(
     growing: &[Growth<'a>],
 ) -> Option<GroupTrouble<'a>> {
     let (pair, after) = limited.split_first()?;
-    let reached = reached_itself(pair, after);
+    let reached = find_own_reached_limit(pair, after);
     let mut troubles: Vec<(Level, Trouble)> = Vec::new();
     if reached.is_some() {
-        troubles.extend(kills(pair));
+        troubles.extend(find_kills(pair));
         // the host's pressure includes that of its groups, so if it has ended, theirs has ended
         let has_ended = stalls::ended_seconds_ago(interval).is_some();
         let waits = waits(pair.now).filter(|_| !has_ended);
-        troubles.extend(waits.or_else(|| rereads(pair)));
+        troubles.extend(waits.or_else(|| find_rereading(pair)));
     }
-    troubles.extend(full(interval, pair.now));
-    troubles.extend(fills(growing, pair.now));
+    troubles.extend(find_full(interval, pair.now));
+    troubles.extend(find_filling(growing, pair.now));
     troubles.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
     let level = troubles.first()?.0;
     Some(GroupTrouble { limited: pair.now, level, troubles, reached })
 }
 
 /// Returns the group's own limit, if the group reached it more often than its descendants explain.
-fn reached_itself<'a>(pair: &GroupPair<'a>, after: &[&GroupPair<'a>]) -> Option<AtLimit<'a>> {
+fn find_own_reached_limit<'a>(
+    pair: &GroupPair<'a>,
+    after: &[&GroupPair<'a>],
+) -> Option<AtLimit<'a>> {
     let at = groups::own_limit(pair)?;
     let below = after.iter().take_while(|other| groups::is_below(other.now, pair.now));
     let explained: u64 = below.filter_map(|other| other.reached_limit()).sum();
@@ -134,7 +137,7 @@ fn reached_itself<'a>(pair: &GroupPair<'a>, after: &[&GroupPair<'a>]) -> Option<
     (!hierarchical || is_own || at.is_slowed).then_some(at)
 }
 
-fn kills(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
+fn find_kills(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
     let kills = pair.change(|group| &group.events.oom_kill).filter(|kills| kills.delta > 0)?;
     Some((Level::Critical, Trouble::Kills(kills)))
 }
@@ -148,7 +151,7 @@ fn waits(group: &Cgroup) -> Option<(Level, Trouble)> {
 /// Returns the problem that the working set of the group does not fit under its limit, if the group
 /// has this problem. It is reported even if there is no pressure file, or if the stalls are below
 /// the thresholds.
-fn rereads(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
+fn find_rereading(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
     let refaults = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);
     let refaults = [refaults, anon].into_iter().flatten().max_by_key(|change| change.delta)?;
@@ -157,7 +160,7 @@ fn rereads(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
     hurts.then_some((Level::Short, Trouble::Rereads { refaults, major_faults }))
 }
 
-fn full(interval: &Interval, group: &Cgroup) -> Option<(Level, Trouble)> {
+fn find_full(interval: &Interval, group: &Cgroup) -> Option<(Level, Trouble)> {
     let limit = group.max.get()?.bytes().filter(|&limit| limit > Bytes::new(0))?;
     let held = groups::unreclaimable(group)?;
     let room = groups::swap_room(&interval.end, group).unwrap_or(Bytes::new(0));
@@ -172,7 +175,7 @@ fn full(interval: &Interval, group: &Cgroup) -> Option<(Level, Trouble)> {
     Some((level, Trouble::Full { held, limit }))
 }
 
-fn fills(growing: &[Growth<'_>], group: &Cgroup) -> Option<(Level, Trouble)> {
+fn find_filling(growing: &[Growth<'_>], group: &Cgroup) -> Option<(Level, Trouble)> {
     let growth = growing.iter().find(
         |growth| matches!(growth.into, GrowthLimit::Group(into) if into.group.path == group.path),
     )?;

@@ -11,7 +11,7 @@ use pagewise_model::{
 };
 
 use super::group::{self, GroupTrouble};
-use crate::grade::spared::is_spared;
+use crate::grade::spared::has_memory_to_spare;
 use crate::grade::{self, commit, headroom, pressure};
 use crate::oom;
 
@@ -55,16 +55,16 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
     let room = room::room(host);
     let troubled = group::find_troubled(interval);
-    let is_groups = is_spared(host)
+    let is_groups = has_memory_to_spare(host)
         && (troubled.iter().any(GroupTrouble::waits) || !oom::recent(interval).groups.is_empty());
     let mut signals = vec![
-        kills(interval),
+        find_kills(interval),
         room.map(|room| (headroom::level(&room), Cause::Available(room))),
         pressure(interval).filter(|_| !is_groups),
         swap_disk(interval),
         thrashing(interval).filter(|_| !is_groups),
         growth(interval),
-        commit::near_limit(host).map(|near| {
+        commit::find_near_limit(host).map(|near| {
             (near.level, Cause::CommitLimit { committed: near.committed, limit: near.limit })
         }),
         room.and_then(|room| Some((headroom::swap_level(&room), Cause::Swap(room.swap_filled?)))),
@@ -102,7 +102,7 @@ pub fn only_nodes_are_short(interval: &Interval) -> bool {
 
 /// Returns the processes that were killed for lack of memory but not because of a cgroup's limit.
 /// The host's counter includes kills inside cgroups.
-fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
+fn find_kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut recent = oom::recent(interval);
     if let Some(last) = recent.host.pop() {
         return Some((Level::Critical, Cause::RecentKill(Box::new(last))));
@@ -139,7 +139,7 @@ fn pressure(interval: &Interval) -> Option<(Level, Cause<'_>)> {
 /// the first time.
 fn swap_disk(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let host = &interval.end;
-    if is_spared(host) || pressure::grade(interval).is_some() {
+    if has_memory_to_spare(host) || pressure::grade(interval).is_some() {
         return None;
     }
     pressure::level_of(&host.psi.io)?;
@@ -163,7 +163,7 @@ fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
 }
 
 /// Returns what could not be judged on this host, and why.
-pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
+pub(crate) fn collect_unknown(host: &Snapshot) -> Vec<String> {
     let mut unknown = Vec::new();
     if host.memory.available.get().is_none() {
         unknown.push("how much memory is available".to_owned());
@@ -180,19 +180,23 @@ const COMPARED: usize = 200;
 
 /// Returns groups whose memory pressure is above a threshold, worst first. The root is left out,
 /// because its pressure is that of the host.
-pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
-    by_waiting(host, |group| pressure::level_of(&group.pressure).is_some(), most)
+pub(crate) fn groups_under_pressure(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
+    sort_by_waiting(host, |group| pressure::level_of(&group.pressure).is_some(), most)
 }
 
 /// Returns the group whose tasks waited for memory the longest in the last minute, and the share of
 /// the minute; `None` if none waited, or if PSI is not known. The root is left out.
 pub(crate) fn most_waiting(host: &Snapshot) -> Option<(&Cgroup, Percent)> {
     let waits = |group: &Cgroup| hundredths(group).is_some_and(|some| some > 0);
-    let group = by_waiting(host, waits, 1).into_iter().next()?;
+    let group = sort_by_waiting(host, waits, 1).into_iter().next()?;
     Some((group, group.pressure.some.avg60.get()?))
 }
 
-fn by_waiting(host: &Snapshot, matches: impl Fn(&Cgroup) -> bool, most: usize) -> Vec<&Cgroup> {
+fn sort_by_waiting(
+    host: &Snapshot,
+    matches: impl Fn(&Cgroup) -> bool,
+    most: usize,
+) -> Vec<&Cgroup> {
     let mut pressed: Vec<(u64, &Cgroup)> = host
         .cgroups
         .groups

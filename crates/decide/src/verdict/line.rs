@@ -11,9 +11,9 @@ use pagewise_model::{
 
 use super::group::{GroupTrouble, Trouble};
 use super::host::{Cause, Signal};
-use crate::grade::spared::is_spared;
+use crate::grade::spared::has_memory_to_spare;
 use crate::oom;
-use crate::text::{count_of, rate, roughly, short, swap_disk};
+use crate::text::{count_of, format_roughly, rate, shorten_name, swap_disk};
 
 /// The time until memory is exhausted is reported if it is at most this many seconds at the present
 /// rate.
@@ -22,7 +22,7 @@ const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
 const NOISE_PER_SECOND: f64 = 1.0 / 5_000.0;
 
 /// The verdict as one to three sentences.
-pub(super) fn line(
+pub(super) fn describe_verdict(
     interval: &Interval,
     level: Level,
     signals: &[Signal<'_>],
@@ -33,26 +33,26 @@ pub(super) fn line(
     let mut sentences = Vec::new();
     match signals.first() {
         Some(worst) => {
-            sentences.push(worst_of_host(host, worst, signals));
+            sentences.push(describe_worst_of_host(host, worst, signals));
             let scarce = signals.iter().any(|signal| matches!(signal.cause, Cause::Available(_)));
-            sentences.extend(trend(interval).filter(|_| scarce));
+            sentences.extend(describe_trend(interval).filter(|_| scarce));
         }
         None if level == Level::Unknown => {
             sentences.push("The state of memory on this host could not be read.".to_owned());
         }
-        None => sentences.push(calm(host, groups.is_empty())),
+        None => sentences.push(describe_calm(host, groups.is_empty())),
     }
-    sentences.extend(of_groups(host, groups, filling));
+    sentences.extend(describe_groups(host, groups, filling));
     sentences.join(" ")
 }
 
-fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) -> String {
+fn describe_worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) -> String {
     let state = match worst.level {
         Level::Critical => "critically short",
         Level::Short => "short",
         Level::Tight | Level::Calm | Level::Unknown => "tight",
     };
-    let available = || available(host);
+    let available = || describe_available(host);
     match &worst.cause {
         Cause::Available(room) => {
             let state = if worst.level == Level::Critical { "nearly exhausted" } else { state };
@@ -62,13 +62,17 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
                     some.of_time(),
                     ended.map_or_else(String::new, |ended| format!(
                         ", until about {} ago",
-                        oom::ago(ended)
+                        oom::format_age(ended)
                     ))
                 )),
                 _ => None,
             });
             let pressed = pressed.unwrap_or_default();
-            format!("Memory is {state}: {}{}{pressed}.", available(), and_swap(host, room))
+            format!(
+                "Memory is {state}: {}{}{pressed}.",
+                available(),
+                describe_free_swap(host, room)
+            )
         }
         Cause::Pressure { some, full, span, ended } => {
             let full = full.filter(|full| full.get() >= 0.01);
@@ -80,13 +84,13 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
                 return format!(
                     "Memory was {state} until about {} ago: programs waited for memory {} of the last {span}{}. \
                      Now {}.",
-                    oom::ago(*ended),
+                    oom::format_age(*ended),
                     some.of_time(),
                     full.unwrap_or_default(),
                     available()
                 );
             }
-            if is_spared(host) {
+            if has_memory_to_spare(host) {
                 return format!(
                     "Programs waited for memory {} of the last {span}{}, although {}{}.",
                     some.of_time(),
@@ -116,20 +120,20 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
                 Some(OomConstraint::Cpuset | OomConstraint::Policy) => "Memory of some NUMA nodes",
                 _ => "Memory",
             };
-            format!("{what} ran out: {}; {}.", of_kill(kill), available())
+            format!("{what} ran out: {}; {}.", describe_kill(kill), available())
         }
         // Without the kernel log, the cause is unknown: a kill frees the memory that was lacking,
         // and a group may disappear together with its process.
-        Cause::Kills(kills) if is_spared(host) => format!(
+        Cause::Kills(kills) if has_memory_to_spare(host) => format!(
             "The kernel killed {} for lack of memory in the last {:.0} seconds, either because the machine ran \
              out or because a cgroup was at its limit; {}.",
-            counted_processes(kills.delta),
+            describe_process_count(kills.delta),
             kills.seconds.max(1.0),
             available()
         ),
         Cause::Kills(kills) => format!(
             "Memory ran out: the kernel killed {} in the last {:.0} seconds; {}.",
-            counted_processes(kills.delta),
+            describe_process_count(kills.delta),
             kills.seconds.max(1.0),
             available()
         ),
@@ -139,7 +143,7 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             growth.grower.name(),
             rate(growth.per_second),
             available_size(host).unwrap_or_else(|| "an unknown amount".to_owned()),
-            roughly(growth.lasts_seconds)
+            format_roughly(growth.lasts_seconds)
         ),
         Cause::CommitLimit { committed, limit } => format!(
             "Memory is {state}: programs have committed {} (the commit limit), and the kernel refuses \
@@ -189,7 +193,7 @@ fn nearest_limit(host: &Snapshot) -> Option<(&Cgroup, Bytes)> {
     Some((most.0, most.1))
 }
 
-fn counted_processes(number: u64) -> String {
+fn describe_process_count(number: u64) -> String {
     match number {
         1 => "1 process".to_owned(),
         more => format!("{} processes", grouped(more)),
@@ -197,7 +201,7 @@ fn counted_processes(number: u64) -> String {
 }
 
 /// Returns a clause about available memory: `6.7 of 464.0 MiB are available`.
-fn available(host: &Snapshot) -> String {
+fn describe_available(host: &Snapshot) -> String {
     match available_size(host) {
         Some(size) => {
             let of_zfs = host.memory.zfs_cache.reclaimable().filter(|size| size.get() > 0);
@@ -218,7 +222,7 @@ fn available_size(host: &Snapshot) -> Option<String> {
 }
 
 /// Returns a clause about free swap.
-fn and_swap(host: &Snapshot, room: &Headroom) -> String {
+fn describe_free_swap(host: &Snapshot, room: &Headroom) -> String {
     if tiers::swap_is_off(host) {
         return " and there is no swap".to_owned();
     }
@@ -233,7 +237,7 @@ fn and_swap(host: &Snapshot, room: &Headroom) -> String {
 
 /// Returns a sentence about when memory and swap will be exhausted, if they decrease at the rate of
 /// the interval.
-fn trend(interval: &Interval) -> Option<String> {
+fn describe_trend(interval: &Interval) -> Option<String> {
     let seconds = interval.seconds()?;
     let left = |host: &Snapshot| {
         let swap = host.memory.swap_free.get().unwrap_or(Bytes::new(0));
@@ -250,21 +254,23 @@ fn trend(interval: &Interval) -> Option<String> {
     Some(format!(
         "At the present rate ({}), memory and swap are used up in about {}.",
         rate(per_second),
-        roughly(lasts)
+        format_roughly(lasts)
     ))
 }
 
-fn calm(host: &Snapshot, and_groups: bool) -> String {
+fn describe_calm(host: &Snapshot, and_groups: bool) -> String {
     let whose = if and_groups { "Memory is not short" } else { "The host is not short of memory" };
-    match waiting(&host.psi) {
-        Some(waiting) if and_groups => format!("{whose}: {}, and {waiting}.", available(host)),
-        _ => format!("{whose}: {}.", available(host)),
+    match describe_waiting(&host.psi) {
+        Some(waiting) if and_groups => {
+            format!("{whose}: {}, and {waiting}.", describe_available(host))
+        }
+        _ => format!("{whose}: {}.", describe_available(host)),
     }
 }
 
 /// Returns a sentence about stalls on memory that are below every threshold; `None` if the stalls
 /// are unknown.
-fn waiting(psi: &Psi) -> Option<String> {
+fn describe_waiting(psi: &Psi) -> Option<String> {
     let some = psi.memory.some.avg60.get()?;
     if some.get() <= 0.0 {
         return Some("no task waited for memory in the last minute".to_owned());
@@ -279,7 +285,11 @@ fn waiting(psi: &Psi) -> Option<String> {
 /// groups.
 ///
 /// `filling` is a group whose worst problem is that something inside it grows.
-fn of_groups(host: &Snapshot, groups: &[GroupVerdict], filling: Option<&Name>) -> Option<String> {
+fn describe_groups(
+    host: &Snapshot,
+    groups: &[GroupVerdict],
+    filling: Option<&Name>,
+) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {
         0 => String::new(),
@@ -303,9 +313,10 @@ fn of_groups(host: &Snapshot, groups: &[GroupVerdict], filling: Option<&Name>) -
 }
 
 /// Names the killed process and the time of the kill, as a clause.
-pub(super) fn of_kill(kill: &OomKill) -> String {
-    let when =
-        kill.seconds_ago.map_or_else(String::new, |seconds| format!(" {} ago", oom::ago(seconds)));
+pub(super) fn describe_kill(kill: &OomKill) -> String {
+    let when = kill
+        .seconds_ago
+        .map_or_else(String::new, |seconds| format!(" {} ago", oom::format_age(seconds)));
     let when = if kill.earlier_boot.is_some() { when + " (before this boot)" } else { when };
     match &kill.victim {
         Some(victim) => format!("the kernel killed {} (pid {}){when}", victim.name, victim.pid),
@@ -314,11 +325,11 @@ pub(super) fn of_kill(kill: &OomKill) -> String {
 }
 
 /// Describes the worst problem of a group, as a clause.
-pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
+pub(crate) fn describe_group(group: &GroupTrouble<'_>) -> String {
     match group.troubles.first().map(|(_, trouble)| trouble) {
         Some(Trouble::Kills(kills)) => format!(
             "the kernel killed {} in it in the last {:.0} seconds",
-            counted_processes(kills.delta),
+            describe_process_count(kills.delta),
             kills.seconds.max(1.0)
         ),
         Some(Trouble::Waits { some, full }) => {
@@ -333,7 +344,7 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
         }
         Some(Trouble::Rereads { refaults, .. }) => format!(
             "its tasks read back {} pages per second that the kernel had just dropped",
-            grouped(whole(refaults.per_second))
+            grouped(round_to_whole(refaults.per_second))
         ),
         Some(Trouble::Full { held, limit }) => {
             format!(
@@ -345,9 +356,9 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
         Some(Trouble::Fills { who, per_second, lasts_seconds }) => format!(
             "{who} grows by {} and reaches the limit in about {}",
             rate(*per_second),
-            roughly(*lasts_seconds)
+            format_roughly(*lasts_seconds)
         ),
-        None => short(group.limited.path.as_str()),
+        None => shorten_name(group.limited.path.as_str()),
     }
 }
 
@@ -356,6 +367,6 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
     clippy::cast_sign_loss,
     reason = "the cast saturates, and a rate is never negative"
 )]
-fn whole(number: f64) -> u64 {
+fn round_to_whole(number: f64) -> u64 {
     number.round() as u64
 }

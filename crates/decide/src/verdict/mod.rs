@@ -20,14 +20,14 @@ use crate::oom;
 pub use host::{host_is_short, only_nodes_are_short};
 
 pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, find_troubled};
-pub(crate) use host::{Cause, most_waiting, pressed_groups, signals};
-pub(crate) use line::of_group;
+pub(crate) use host::{Cause, groups_under_pressure, most_waiting, signals};
+pub(crate) use line::describe_group;
 
 /// Judges how short of memory this host and its cgroups are.
 pub fn judge(interval: &Interval) -> HostVerdict {
     let signals = host::signals(interval);
     let troubled = group::find_troubled(interval);
-    let groups = with_killed(&interval.end, &troubled, oom::recent(interval));
+    let groups = add_groups_with_kills(&interval.end, &troubled, oom::recent(interval));
     let host = match signals.first() {
         Some(worst) => worst.level,
         None if interval.end.memory.total.get().is_none() => Level::Unknown,
@@ -43,25 +43,25 @@ pub fn judge(interval: &Interval) -> HostVerdict {
     let worst_group = groups.first().map_or(Level::Unknown, |group| group.level);
     HostVerdict {
         level: host.max(worst_group),
-        line: line::line(interval, host, &signals, &groups, filling),
+        line: line::describe_verdict(interval, host, &signals, &groups, filling),
         host,
         groups,
-        unknown: host::unknown(&interval.end),
+        unknown: host::collect_unknown(&interval.end),
     }
 }
 
 /// Returns the groups with a problem, worst first, and the groups in which a process was killed
 /// recently. A group that no longer exists has a level one lower, because its shortage is over.
-fn with_killed(
+fn add_groups_with_kills(
     host: &Snapshot,
     troubled: &[GroupTrouble<'_>],
     recent: RecentKills,
 ) -> Vec<GroupVerdict> {
     let of_others = troubled.iter().filter(|trouble| !groups::is_own(&trouble.limited.path));
-    let mut groups: Vec<GroupVerdict> = of_others.map(name_group).collect();
+    let mut groups: Vec<GroupVerdict> = of_others.map(group_verdict).collect();
     for kill in recent.groups {
         let Some(path) = kill.group.clone().filter(|path| !groups::is_own(path)) else { continue };
-        let line = line::of_kill(&kill);
+        let line = line::describe_kill(&kill);
         let level = if oom::is_gone(host, &path) { Level::Short } else { Level::Critical };
         match groups.iter_mut().find(|group| group.group == path) {
             Some(group) => (group.level, group.line) = (level, line),
@@ -72,16 +72,16 @@ fn with_killed(
     groups
 }
 
-fn name_group(trouble: &GroupTrouble<'_>) -> GroupVerdict {
+fn group_verdict(trouble: &GroupTrouble<'_>) -> GroupVerdict {
     GroupVerdict {
         group: trouble.limited.path.clone(),
         level: trouble.level,
-        line: line::of_group(trouble),
+        line: line::describe_group(trouble),
     }
 }
 /// Whether new swap would help this host: it is short of memory as a whole, and nothing forbids
 /// swap. Findings print the command that sets up a device only in this case, because a plan has a
 /// step for it only in this case.
-pub(crate) fn swap_would_help(interval: &Interval) -> bool {
+pub(crate) fn would_swap_help(interval: &Interval) -> bool {
     host_is_short(interval, judge(interval).host) && !kubernetes::is_node(&interval.end)
 }

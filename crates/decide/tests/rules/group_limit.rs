@@ -62,7 +62,7 @@ fn no_limit_is_raised_below_a_group_that_is_full_itself() {
     interval.end.cgroups.groups.push(slice);
     let limited = crate::verdict::find_troubled(&interval);
     let limited = limited.iter().find(|it| it.limited.path.as_str().ends_with("db.service"));
-    let raised = raise(&interval.end, limited.unwrap(), mib(1024)).unwrap();
+    let raised = raise_command(&interval.end, limited.unwrap(), mib(1024)).unwrap();
     assert_eq!(
         raised,
         "# a higher limit of /system.slice/db.service changes nothing: /system.slice above it has a \

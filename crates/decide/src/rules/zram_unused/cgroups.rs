@@ -6,10 +6,10 @@ use pagewise_facts::groups::is_below;
 use pagewise_facts::reclaim;
 use pagewise_model::{Bytes, Cgroup, Finding, Limit, Quantity, Snapshot};
 
-use super::{Case, RULE, holds_nothing, severity};
+use super::{Case, RULE, prove_emptiness, severity};
 use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::proof::EvidenceList;
-use crate::text::{count_of, short_group};
+use crate::text::{count_of, shorten_group};
 
 /// Groups that must not swap are the reason if they hold at least this share of all anonymous
 /// memory, in percent.
@@ -21,10 +21,10 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let host = &case.interval.end;
     case.tier?;
     let barred = outermost_barred(host);
-    let hit: Vec<&Cgroup> = barred.iter().copied().filter(|group| hit_limit(group)).collect();
+    let hit: Vec<&Cgroup> = barred.iter().copied().filter(|group| has_hit_limit(group)).collect();
     let groups = match hit.is_empty() {
         false => hit,
-        true if holds_most(host, &barred) && was_short(host) => barred,
+        true if do_hold_most(host, &barred) && has_been_short(host) => barred,
         true => return None,
     };
     let first = *groups.first()?;
@@ -35,7 +35,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         title: format!(
             "{} is empty: {} is not allowed to swap",
             case.device.name(),
-            short_group(first.path.as_str())
+            shorten_group(first.path.as_str())
         ),
         what: describe(host, &groups),
         why: "When a cgroup that is not allowed to swap reaches its memory limit, the kernel can only drop \
@@ -43,7 +43,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
               has free swap. If the cgroup could swap, the kernel would swap out anonymous pages that no \
               process uses, and keep code and page cache in RAM."
             .to_owned(),
-        evidence: groups.iter().take(NAMED).fold(holds_nothing(case), proof).into_evidence(),
+        evidence: groups.iter().take(NAMED).fold(prove_emptiness(case), proof).into_evidence(),
         next: next(first),
     })
 }
@@ -67,11 +67,11 @@ fn outermost_barred(host: &Snapshot) -> Vec<&Cgroup> {
     chosen
 }
 
-fn hit_limit(group: &Cgroup) -> bool {
+fn has_hit_limit(group: &Cgroup) -> bool {
     group.events.max.get().is_some_and(|times| times > 0)
 }
 
-fn was_short(host: &Snapshot) -> bool {
+fn has_been_short(host: &Snapshot) -> bool {
     reclaim::scanned_pages(host).is_some_and(|scanned| scanned.count > 0)
 }
 
@@ -79,7 +79,7 @@ fn anon_of(groups: &[&Cgroup]) -> Bytes {
     groups.iter().filter_map(|group| group.anon.get()).sum()
 }
 
-fn holds_most(host: &Snapshot, groups: &[&Cgroup]) -> bool {
+fn do_hold_most(host: &Snapshot, groups: &[&Cgroup]) -> bool {
     let share = host.memory.anon_pages.get().and_then(|all| anon_of(groups).percent_of(all));
     share.is_some_and(|share| share.get() >= MOST_PERCENT)
 }

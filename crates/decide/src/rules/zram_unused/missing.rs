@@ -5,22 +5,22 @@
 use pagewise_facts::tiers;
 use pagewise_model::{Capability, Evidence, FeatureState, Finding, Interval, Severity, Snapshot};
 
-use super::{RULE, severity, swap_is_wanted, with_disk};
+use super::{RULE, add_disk_tiers, is_swap_wanted, severity};
 use crate::proof::EvidenceList;
-use crate::text::writes;
+use crate::text::mark_writing;
 
 pub(super) fn reason(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
-    let zram = host.capability("zram").filter(|_| swap_is_wanted(interval))?;
+    let zram = host.capability("zram").filter(|_| is_swap_wanted(interval))?;
     let finding = match zram.state {
-        FeatureState::Loadable { module } => not_loaded(interval, zram, module),
-        FeatureState::OutsideContainer => in_container(host, zram),
+        FeatureState::Loadable { module } => finding_not_loaded(interval, zram, module),
+        FeatureState::OutsideContainer => finding_in_container(host, zram),
         _ => return None,
     };
     (!finding.evidence.is_empty()).then_some(finding)
 }
 
-fn not_loaded(interval: &Interval, zram: &Capability, module: &str) -> Finding {
+fn finding_not_loaded(interval: &Interval, zram: &Capability, module: &str) -> Finding {
     let host = &interval.end;
     Finding {
         id: RULE.id,
@@ -29,7 +29,7 @@ fn not_loaded(interval: &Interval, zram: &Capability, module: &str) -> Finding {
         title: "the zram module is not loaded, so swap is on a slower device or absent".to_owned(),
         what: format!(
             "The kernel module {module} is installed but not loaded; {}.",
-            instead(host)
+            describe_swap_used_instead(host)
         ),
         why: "zram stores swapped pages compressed in RAM, usually in a third to a half of their size, and \
               reads them back within microseconds. The kernel does not load the zram module by itself: an \
@@ -37,13 +37,13 @@ fn not_loaded(interval: &Interval, zram: &Capability, module: &str) -> Finding {
             .to_owned(),
         evidence: evidence(host, zram),
         next: vec![
-            writes(format!("sudo modprobe {module}")),
+            mark_writing(format!("sudo modprobe {module}")),
             "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned(),
         ],
     }
 }
 
-fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
+fn finding_in_container(host: &Snapshot, zram: &Capability) -> Finding {
     let kind = host.host.container.value();
     let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
     Finding {
@@ -53,7 +53,7 @@ fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
         title: "this container cannot have its own zram device".to_owned(),
         what: format!(
             "Pagewise runs in a container{kind}, and a container uses the swap of its host; {}.",
-            instead(host)
+            describe_swap_used_instead(host)
         ),
         why: "Swap is set up for the whole machine, and a container can use it up to the limit of its cgroup. \
               zram therefore helps this container only if the host uses a zram device as swap."
@@ -66,7 +66,7 @@ fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
     }
 }
 
-fn instead(host: &Snapshot) -> String {
+fn describe_swap_used_instead(host: &Snapshot) -> String {
     match tiers::on_disk(host).next() {
         Some(tier) => match tier.used.get() {
             Some(used) => format!("instead, {used} of swapped pages are in {}", tier.path),
@@ -79,7 +79,7 @@ fn instead(host: &Snapshot) -> String {
 fn evidence(host: &Snapshot, zram: &Capability) -> Vec<Evidence> {
     let proof = EvidenceList::new().all(zram.evidence.iter().cloned());
     let proof = proof.named("some avg60", &host.psi.memory.some.avg60);
-    with_disk(proof, host)
+    add_disk_tiers(proof, host)
 }
 
 #[cfg(test)]

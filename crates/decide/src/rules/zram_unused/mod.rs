@@ -79,7 +79,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 /// Returns the device that needs the fewest steps to be used as swap; `None` if a device is in use.
 /// If a device contains a file system, only devices that are swap areas are considered.
 fn unused_device(host: &Snapshot) -> Option<&Zram> {
-    if host.compressed().any(|device| holds_data(host, device)) {
+    if host.compressed().any(|device| is_in_use(host, device)) {
         return None;
     }
     let mounted =
@@ -111,7 +111,7 @@ fn readiness(device: &Zram) -> Option<Readiness> {
 }
 
 /// Whether the device is a swap area and stores data, or is used in a way that is not known here.
-fn holds_data(host: &Snapshot, device: &Zram) -> bool {
+fn is_in_use(host: &Snapshot, device: &Zram) -> bool {
     let stored = || device.mm_stat.original.get().is_none_or(|stored| stored > SIGNATURE);
     match device.used_as.value() {
         Some(ZramUse::NotInitialised | ZramUse::FileSystem { .. }) => false,
@@ -124,15 +124,15 @@ fn holds_data(host: &Snapshot, device: &Zram) -> bool {
 }
 
 /// Whether swap is configured on this host or would help it.
-fn swap_is_wanted(interval: &Interval) -> bool {
-    !interval.end.tiers.is_empty() || pressure::present(interval).is_some()
+fn is_swap_wanted(interval: &Interval) -> bool {
+    !interval.end.tiers.is_empty() || pressure::present_severity(interval).is_some()
 }
 
 /// Returns the severity of an unused device: it is a loss if pages are swapped to disk instead, or
 /// if memory is short.
 fn severity(interval: &Interval) -> Severity {
     let elsewhere = tiers::held_on_disk(&interval.end) > Bytes::new(0);
-    if elsewhere || pressure::present(interval).is_some() {
+    if elsewhere || pressure::present_severity(interval).is_some() {
         Severity::Warning
     } else {
         Severity::Info
@@ -146,7 +146,7 @@ fn pages_swapped_out(host: &Snapshot) -> Reading<u64> {
 
 /// Returns evidence that the device stores nothing. It includes the device's swap area, if there is
 /// one.
-fn holds_nothing(case: Case<'_>) -> EvidenceList {
+fn prove_emptiness(case: Case<'_>) -> EvidenceList {
     let proof = match case.tier {
         Some(tier) => EvidenceList::new().named("used", &tier.used),
         None => EvidenceList::new().named("original", &case.device.mm_stat.original),
@@ -155,7 +155,7 @@ fn holds_nothing(case: Case<'_>) -> EvidenceList {
 }
 
 /// Adds the swap areas on disks that are in use to the evidence.
-fn with_disk(proof: EvidenceList, host: &Snapshot) -> Vec<Evidence> {
+fn add_disk_tiers(proof: EvidenceList, host: &Snapshot) -> Vec<Evidence> {
     let used =
         |proof: EvidenceList, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);
     tiers::on_disk(host).fold(proof, used).into_evidence()

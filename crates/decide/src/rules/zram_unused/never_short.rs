@@ -7,7 +7,7 @@ use pagewise_facts::zones;
 use pagewise_model::{Finding, Severity, Snapshot};
 
 use super::zones::distances;
-use super::{Case, RULE, holds_nothing, pages_swapped_out};
+use super::{Case, RULE, pages_swapped_out, prove_emptiness};
 use crate::proof::EvidenceList;
 use crate::text::count;
 
@@ -19,7 +19,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         return None;
     }
     let name = case.device.name();
-    let (scanned, stalls) = (reclaim::scanned_pages(host), stalls(host));
+    let (scanned, stalls) = (reclaim::scanned_pages(host), count_direct_reclaims(host));
     Some(Finding {
         id: RULE.id,
         about: None,
@@ -54,7 +54,7 @@ fn describe(host: &Snapshot, scanned: Option<&Total>) -> String {
 
 fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> EvidenceList {
     let host = &case.interval.end;
-    let proof = holds_nothing(case)
+    let proof = prove_emptiness(case)
         .named("pswpout", &pages_swapped_out(host))
         .named("MemFree", &host.memory.free);
     [scanned, stalls].into_iter().flatten().fold(proof, |proof, total| {
@@ -63,7 +63,7 @@ fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> Evide
 }
 
 /// Number of direct reclaims since boot, over all zones.
-fn stalls(host: &Snapshot) -> Option<Total> {
+fn count_direct_reclaims(host: &Snapshot) -> Option<Total> {
     let mut counters =
         host.vmstat.iter().filter(|(name, _)| name.as_str().starts_with("allocstall"));
     let (_, first) = counters.next()?;

@@ -4,11 +4,11 @@
 
 use pagewise_model::{Bytes, Finding, Snapshot, Zram, ZramUse};
 
-use super::{Case, RULE, holds_nothing, severity, with_disk};
+use super::{Case, RULE, add_disk_tiers, prove_emptiness, severity};
 use crate::commands;
 use crate::proof::EvidenceList;
-use crate::text::writes;
-use crate::verdict::swap_would_help;
+use crate::text::mark_writing;
+use crate::verdict::would_swap_help;
 
 /// Priority of a new zram swap area: higher than the priorities that the kernel assigns (negative
 /// numbers), so that it is filled before any disk.
@@ -26,15 +26,15 @@ struct Step {
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let (host, device) = (&case.interval.end, case.device);
     let step = match device.used_as.value()? {
-        ZramUse::NotInitialised => no_size(host, device)?,
-        ZramUse::Nothing => no_signature(case)?,
-        ZramUse::SwapSignature => not_on(case)?,
+        ZramUse::NotInitialised => step_without_size(host, device)?,
+        ZramUse::Nothing => step_without_signature(case)?,
+        ZramUse::SwapSignature => step_not_enabled(case)?,
         ZramUse::Swap { .. } | ZramUse::FileSystem { .. } => return None,
     };
     let shown = commands::show_device(device, "");
     // a device that nobody has set up should be set up only if a plan would do so
-    let is_wanted = device.disksize.get() != Some(Bytes::new(0)) || swap_would_help(case.interval);
-    let next = if is_wanted { vec![writes(step.command), shown] } else { vec![shown] };
+    let is_wanted = device.disksize.get() != Some(Bytes::new(0)) || would_swap_help(case.interval);
+    let next = if is_wanted { vec![mark_writing(step.command), shown] } else { vec![shown] };
     Some(Finding {
         id: RULE.id,
         about: None,
@@ -42,12 +42,12 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         title: format!("{} {}", device.name(), step.title),
         what: step.what,
         why: step.why.to_owned(),
-        evidence: with_disk(step.proof, host),
+        evidence: add_disk_tiers(step.proof, host),
         next,
     })
 }
 
-fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
+fn step_without_size(host: &Snapshot, device: &Zram) -> Option<Step> {
     let unset = device.disksize.get() == Some(Bytes::new(0));
     if !unset && device.initialised.get() != Some(false) {
         return None;
@@ -74,17 +74,17 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
 
 /// Returns evidence of the device's size, of its use, and that it stores nothing. The last two may
 /// come from the same file.
-fn sized_and_empty(case: Case<'_>) -> EvidenceList {
+fn prove_size_and_emptiness(case: Case<'_>) -> EvidenceList {
     let (device, proof) = (case.device, EvidenceList::new().value(&case.device.disksize));
     let proof = if device.used_as.source == device.mm_stat.original.source {
         proof
     } else {
         proof.named("used as", &device.used_as)
     };
-    proof.all(holds_nothing(case).into_evidence())
+    proof.all(prove_emptiness(case).into_evidence())
 }
 
-fn no_signature(case: Case<'_>) -> Option<Step> {
+fn step_without_signature(case: Case<'_>) -> Option<Step> {
     let device = case.device;
     let (name, size) = (device.name(), device.disksize.get()?);
     Some(Step {
@@ -95,12 +95,12 @@ fn no_signature(case: Case<'_>) -> Option<Step> {
         why: "The kernel swaps only to devices that were prepared with mkswap and enabled with swapon. Until \
               then, the device costs only the memory of its slot table (one entry for each page that the \
               device can hold).",
-        proof: sized_and_empty(case),
+        proof: prove_size_and_emptiness(case),
         command: format!("sudo mkswap /dev/{name} && sudo swapon -p {PRIORITY} /dev/{name}"),
     })
 }
 
-fn not_on(case: Case<'_>) -> Option<Step> {
+fn step_not_enabled(case: Case<'_>) -> Option<Step> {
     let device = case.device;
     let (name, size) = (device.name(), device.disksize.get()?);
     Some(Step {
@@ -111,7 +111,7 @@ fn not_on(case: Case<'_>) -> Option<Step> {
         why: "A swap signature only marks a device as prepared for swap; the kernel uses the device only \
               after swapon, and only until the next boot. To enable the device at every boot, use a systemd \
               unit, a line in /etc/fstab or zram-generator.",
-        proof: sized_and_empty(case),
+        proof: prove_size_and_emptiness(case),
         command: format!("sudo swapon -p {PRIORITY} /dev/{name}"),
     })
 }

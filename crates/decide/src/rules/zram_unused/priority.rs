@@ -5,14 +5,14 @@
 use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier};
 
-use super::{Case, RULE, holds_nothing};
+use super::{Case, RULE, prove_emptiness};
 use crate::grade::pressure;
-use crate::text::{short, writes};
+use crate::text::{mark_writing, shorten_name};
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let host = &case.interval.end;
     let own = case.tier?.priority.get()?;
-    let (disk, priority) = first_on_disk(host)?;
+    let (disk, priority) = find_disk_filled_first(host)?;
     if priority <= own || disk.is_full()? {
         return None;
     }
@@ -24,7 +24,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         severity: severity(case.interval, used),
         title: format!(
             "{name} is not used: its swap priority is {own}, and {} has {priority}",
-            short(disk.path.as_str())
+            shorten_name(disk.path.as_str())
         ),
         what: format!(
             "The swap area {} has priority {priority} and still has room ({used} of {size} used). Therefore \
@@ -35,7 +35,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
               first is full. As long as a swap area on a disk has the highest priority and still has room, \
               every swapped page goes to this disk and is read back from it."
             .to_owned(),
-        evidence: holds_nothing(case)
+        evidence: prove_emptiness(case)
             .named("priority", &case.tier?.priority)
             .named(&format!("{} priority", disk.path), &disk.priority)
             .named(&format!("{} used", disk.path), &disk.used)
@@ -45,13 +45,13 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     })
 }
 
-fn first_on_disk(host: &Snapshot) -> Option<(&Tier, i32)> {
+fn find_disk_filled_first(host: &Snapshot) -> Option<(&Tier, i32)> {
     let known = tiers::on_disk(host).filter_map(|tier| Some((tier, tier.priority.get()?)));
     known.max_by_key(|&(_, priority)| priority)
 }
 
 fn severity(interval: &Interval, on_disk: Bytes) -> Severity {
-    match pressure::present(interval) {
+    match pressure::present_severity(interval) {
         Some(_) if on_disk > Bytes::new(0) => Severity::Critical,
         _ => super::severity(interval),
     }
@@ -68,7 +68,7 @@ fn next(name: &str, above: i32) -> Vec<String> {
             let priority = above.max(100);
             let command =
                 format!("sudo swapoff /dev/{name} && sudo swapon -p {priority} /dev/{name}");
-            vec![writes(command), look]
+            vec![mark_writing(command), look]
         }
     }
 }

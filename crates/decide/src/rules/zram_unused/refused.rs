@@ -6,7 +6,7 @@ use pagewise_model::{Finding, Interval, RefusedLine, ZramUse};
 
 use super::{RULE, severity};
 use crate::proof::EvidenceList;
-use crate::text::{quoted, shorten_title, writes_with_undo};
+use crate::text::{mark_writing_with_undo, quoted, shorten_title};
 
 pub(super) fn reason(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
@@ -63,7 +63,7 @@ fn next(refused: &RefusedLine) -> Vec<String> {
     let copy = quoted(&format!("{}.before-pagewise", place.path()));
     let change = format!("sudo sed -i.before-pagewise {} {path}", quoted(&script));
     let undo = format!("sudo mv {copy} {path}");
-    vec![writes_with_undo(change, "permanent, from the next boot on", &undo), look]
+    vec![mark_writing_with_undo(change, "permanent, from the next boot on", &undo), look]
 }
 
 #[cfg(test)]

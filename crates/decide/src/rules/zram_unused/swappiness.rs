@@ -14,8 +14,8 @@ use pagewise_facts::{reclaim, zones};
 use pagewise_model::{Bytes, Finding, Reading, Snapshot};
 
 use super::zones::distances;
-use super::{Case, RULE, holds_nothing, pages_swapped_out, severity};
-use crate::text::writes;
+use super::{Case, RULE, pages_swapped_out, prove_emptiness, severity};
+use crate::text::mark_writing;
 
 /// If less than this share of scanning, in percent, is for anonymous pages, they are hardly
 /// reclaimed while there are file pages: fewer than two of a batch of 32 pages. Two shares have to
@@ -30,12 +30,12 @@ const GENERATIONS_LOW: u64 = 1;
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let host = &case.interval.end;
     case.tier?;
-    if !was_short(host) || pages_swapped_out(host).get()? > 0 {
+    if !has_been_short(host) || pages_swapped_out(host).get()? > 0 {
         return None;
     }
     let swappiness = settings::number(host, "vm.swappiness")?;
     let explained = explain_swappiness(host, swappiness)?;
-    let proof = holds_nothing(case)
+    let proof = prove_emptiness(case)
         .value(swappiness.live)
         .named("pswpout", &pages_swapped_out(host))
         .named("Active(anon)", &host.memory.active_anon)
@@ -60,14 +60,14 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
             .to_owned(),
         evidence: proof.into_evidence(),
         next: vec![
-            writes("sudo sysctl vm.swappiness=100"),
+            mark_writing("sudo sysctl vm.swappiness=100"),
             "grep -E 'refault|pswpout|pgscan' /proc/vmstat".to_owned(),
         ],
     })
 }
 
 /// Whether reclaim has scanned pages since boot, or has to reclaim now.
-fn was_short(host: &Snapshot) -> bool {
+fn has_been_short(host: &Snapshot) -> bool {
     let scanned = reclaim::scanned_pages(host).is_some_and(|scanned| scanned.count > 0);
     scanned || zones::all_above_low(host) == Some(false)
 }
@@ -75,7 +75,7 @@ fn was_short(host: &Snapshot) -> bool {
 /// Explains what the setting of swappiness does on this host; `None` if it is not low.
 fn explain_swappiness(host: &Snapshot, swappiness: Setting<'_>) -> Option<String> {
     let value = swappiness.value;
-    match lru(host) {
+    match detect_lru(host) {
         Lru::Classic => {
             let lists = lists(host)?;
             let loses =
@@ -117,7 +117,7 @@ enum Lru {
 
 /// Returns which page lists are in use: those of multi-gen LRU or the classic ones. A kernel
 /// without multi-gen LRU's file has only the classic lists.
-fn lru(host: &Snapshot) -> Lru {
+fn detect_lru(host: &Snapshot) -> Lru {
     let enabled = &host.mglru.enabled;
     match host.mglru.is_on() {
         Some(true) => Lru::Generations,
