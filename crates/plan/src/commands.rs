@@ -39,17 +39,18 @@ pub struct RootCommand {
 /// a shell script, only the first line that the plan changes is listed.
 #[must_use]
 pub fn root_commands(plan: &Plan) -> Vec<RootCommand> {
-    plan.steps.iter().flat_map(|step| of_step(plan, step)).collect()
+    plan.steps.iter().flat_map(|step| commands_of_step(plan, step)).collect()
 }
 
-fn of_step(plan: &Plan, step: &Step) -> Vec<RootCommand> {
+fn commands_of_step(plan: &Plan, step: &Step) -> Vec<RootCommand> {
     let Change::WriteFile { target, from, to } = &step.change else { return Vec::new() };
     let format = Format::of(target);
     let before = from.as_deref().unwrap_or_default();
     let known: BTreeSet<String> =
         logical_lines(before, format).into_iter().map(|line| line.text).collect();
     let new = logical_lines(to, format).into_iter().filter(|line| !known.contains(&line.text));
-    let found = new.filter_map(|line| Some((line.number, line.runs(format)?, line.text)));
+    let found = new
+        .filter_map(|line| Some((line.number, line.explain_what_runs_in_line(format)?, line.text)));
     let most = if format == Format::Script { 1 } else { usize::MAX };
     let is_own = is_own_file(plan, target, before, to);
     let command = |(line, what, text)| RootCommand {
@@ -71,7 +72,7 @@ fn is_own_file(plan: &Plan, path: &str, before: &str, text: &str) -> bool {
     });
     let zram: Vec<_> = zram.collect();
     if path == zram_files::UNIT {
-        return zram.iter().any(|zram| has_lines_of(text, &zram_files::unit(zram)));
+        return zram.iter().any(|zram| has_lines_of(text, &zram_files::unit_text(zram)));
     }
     let files = plan.steps.iter().filter_map(|step| match &step.change {
         Change::AddSwapFile { to, .. } => Some(*to),
@@ -79,7 +80,7 @@ fn is_own_file(plan: &Plan, path: &str, before: &str, text: &str) -> bool {
     });
     Format::of(path) == Format::Script
         && start_script::is_own(text, before, &zram, &files.collect::<Vec<_>>(), |path| {
-            what_write_runs(path.trim_start_matches('/'), true).is_none()
+            explain_what_write_runs(path.trim_start_matches('/'), true).is_none()
         })
 }
 
@@ -123,7 +124,7 @@ impl Format {
         found.map_or(Self::Script, |(_, format)| format)
     }
 
-    const fn continues(self) -> bool {
+    const fn has_continuation_lines(self) -> bool {
         matches!(self, Self::Modprobe | Self::Udev | Self::Unit)
     }
 }
@@ -141,9 +142,9 @@ struct Line {
 }
 
 impl Line {
-    fn runs(&self, format: Format) -> Option<&'static str> {
-        let alone = || self.parts.iter().find_map(|part| what_runs(format, part.trim()));
-        what_runs(format, &self.text).or_else(alone)
+    fn explain_what_runs_in_line(&self, format: Format) -> Option<&'static str> {
+        let alone = || self.parts.iter().find_map(|part| explain_what_runs(format, part.trim()));
+        explain_what_runs(format, &self.text).or_else(alone)
     }
 }
 
@@ -165,7 +166,7 @@ fn logical_lines(text: &str, format: Format) -> Vec<Line> {
             continue;
         }
         let (rest, goes_on) = match raw.strip_suffix('\\') {
-            Some(rest) if format.continues() => (rest, true),
+            Some(rest) if format.has_continuation_lines() => (rest, true),
             _ => (raw, false),
         };
         match all.last_mut().filter(|_| is_open) {
@@ -192,20 +193,20 @@ fn logical_lines(text: &str, format: Format) -> Vec<Line> {
 }
 
 /// Says what this line makes root run; `None` if it runs nothing.
-fn what_runs(format: Format, line: &str) -> Option<&'static str> {
+fn explain_what_runs(format: Format, line: &str) -> Option<&'static str> {
     match format {
-        Format::Sysctl => sysctl(line),
-        Format::Tmpfiles => tmpfiles(line),
+        Format::Sysctl => judge_sysctl_line(line),
+        Format::Tmpfiles => judge_tmpfiles_line(line),
         Format::Modprobe => {
             let first = line.split_whitespace().next();
             let is_command = matches!(first, Some("install" | "remove"));
             is_command.then_some("a command of modprobe.d, run when a module is loaded or removed")
         }
-        Format::Udev => udev(line),
+        Format::Udev => judge_udev_rule(line),
         Format::Generator => {
             line.starts_with("set!").then_some("a program that zram-generator runs at boot")
         }
-        Format::Unit => unit(line),
+        Format::Unit => judge_unit_line(line),
         Format::List => None,
         Format::Script => Some("a script that the init system runs at boot"),
     }
@@ -224,7 +225,7 @@ const HELPERS: [&str; 6] = [
 
 /// Says which program the kernel runs because of a write to this path, which may be a pattern. Core
 /// dumps are passed to a program only if the value begins with a pipe.
-fn what_write_runs(path: &str, is_pipe: bool) -> Option<&'static str> {
+fn explain_what_write_runs(path: &str, is_pipe: bool) -> Option<&'static str> {
     let fixed = path.find(['*', '?', '[', '{', '%', '\\']).map(|at| &path[..at]);
     let is_named = |helper: &str| match fixed {
         Some(fixed) => helper.starts_with(fixed),
@@ -236,13 +237,13 @@ fn what_write_runs(path: &str, is_pipe: bool) -> Option<&'static str> {
     found.then_some("a program that the kernel runs as root")
 }
 
-fn sysctl(line: &str) -> Option<&'static str> {
+fn judge_sysctl_line(line: &str) -> Option<&'static str> {
     let (key, value) = line.trim_start_matches('-').split_once('=')?;
     let path = format!("proc/sys/{}", key.trim().replace('.', "/"));
-    what_write_runs(&path, value.trim().starts_with('|'))
+    explain_what_write_runs(&path, value.trim().starts_with('|'))
 }
 
-fn tmpfiles(line: &str) -> Option<&'static str> {
+fn judge_tmpfiles_line(line: &str) -> Option<&'static str> {
     let mut words = line.split_whitespace();
     let kind = words.next()?;
     let path = words.next().unwrap_or_default();
@@ -257,11 +258,11 @@ fn tmpfiles(line: &str) -> Option<&'static str> {
     if !is_setting {
         return Some("changes a file that root may run or read");
     }
-    what_write_runs(path.trim_start_matches('/'), line.contains('|'))
+    explain_what_write_runs(path.trim_start_matches('/'), line.contains('|'))
 }
 
-fn udev(line: &str) -> Option<&'static str> {
-    let outside = match without_quoted(line) {
+fn judge_udev_rule(line: &str) -> Option<&'static str> {
+    let outside = match remove_quoted(line) {
         Some(outside) => outside,
         None => line.to_owned(),
     };
@@ -286,7 +287,7 @@ fn udev(line: &str) -> Option<&'static str> {
 }
 
 /// Returns a udev rule without its quoted values; `None` if a quotation mark is missing.
-fn without_quoted(line: &str) -> Option<String> {
+fn remove_quoted(line: &str) -> Option<String> {
     let (mut outside, mut is_quoted, mut characters) = (String::new(), false, line.chars());
     while let Some(character) = characters.next() {
         match character {
@@ -299,7 +300,7 @@ fn without_quoted(line: &str) -> Option<String> {
     (!is_quoted).then_some(outside)
 }
 
-fn unit(line: &str) -> Option<&'static str> {
+fn judge_unit_line(line: &str) -> Option<&'static str> {
     let (key, value) = line.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
     if value.is_empty() {

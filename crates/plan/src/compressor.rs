@@ -7,7 +7,7 @@ use pagewise_model::{Compressor, Name, Snapshot};
 
 /// Returns the compression algorithm for a goal. For the goal ratio it is the one with the best
 /// ratio, if the kernel offers it; otherwise it is the one that findings recommend.
-pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {
+pub(crate) fn choose_for_goal(goal: Goal, host: &Snapshot) -> Compressor {
     if goal == Goal::Ratio && is_offered(host, DENSE) {
         return Compressor::new(DENSE);
     }

@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
     }
 
     /// Whether the user requested a swap file with a certain size.
-    pub(crate) fn sized_swap_file(&self) -> bool {
+    pub(crate) fn wants_sized_swap_file(&self) -> bool {
         self.wants.iter().any(|want| matches!(want, Want::SwapFile { size: Some(_) }))
     }
 
@@ -96,7 +96,7 @@ impl<'a> Context<'a> {
 
     /// Returns the reason against a requested change, with the option that overrides it; `None` if
     /// there is no reason or if the user gave the option.
-    pub(crate) fn unless_anyway(&self, why: Option<String>) -> Option<String> {
+    pub(crate) fn reason_unless_overridden(&self, why: Option<String>) -> Option<String> {
         let why = why.filter(|_| !self.anyway)?;
         Some(format!(
             "{}. With --anyway the plan contains it all the same",
@@ -156,7 +156,7 @@ impl<'a> Context<'a> {
     }
 
     /// Returns why a plan cannot change anything on this host; `None` if it can.
-    pub(crate) fn nothing_to_change(&self) -> Option<String> {
+    pub(crate) fn reason_against_changes(&self) -> Option<String> {
         if let Some(kind) = self.host.host.container.value() {
             return Some(format!(
                 "this is a container ({kind}): swap and settings of the kernel belong to its host; make the plan there"
@@ -168,7 +168,7 @@ impl<'a> Context<'a> {
 
     /// Returns why files that a plan writes would have no effect after a reboot; `None` if they
     /// would have one.
-    pub(crate) fn no_files(&self) -> Option<String> {
+    pub(crate) fn reason_against_files(&self) -> Option<String> {
         let named = |name: &str| self.installation.distribution.as_deref() == Some(name);
         if named("nixos") {
             let why = "NixOS builds /etc from its configuration: set it there (boot.kernel.sysctl, zramSwap, \
@@ -197,10 +197,10 @@ impl<'a> Context<'a> {
 
     /// Whether the plan's files set everything up again after a reboot, without anything else that
     /// must be done.
-    pub(crate) fn files_last(&self) -> bool {
+    pub(crate) fn do_files_survive_reboot(&self) -> bool {
         let is_left =
-            self.start_place().is_some_and(|it| it.left_to_owner(self.installation).is_some());
-        self.no_files().is_none() && !is_left
+            self.start_place().is_some_and(|it| it.step_for_owner(self.installation).is_some());
+        self.reason_against_files().is_none() && !is_left
     }
 
     pub(crate) fn ram(&self) -> Option<Bytes> {
@@ -208,7 +208,7 @@ impl<'a> Context<'a> {
     }
 
     /// Describes available memory: `5.5 of 23.4 GiB`.
-    pub(crate) fn available(&self) -> String {
+    pub(crate) fn describe_available(&self) -> String {
         match (self.host.memory.available.get(), self.ram()) {
             (Some(available), Some(ram)) => available.part_of(ram),
             _ => "an unknown part of memory".to_owned(),
@@ -225,14 +225,14 @@ impl<'a> Context<'a> {
     }
 
     /// Whether the host itself is short of memory, and not only some of its NUMA nodes.
-    pub(crate) fn host_is_short(&self) -> bool {
+    pub(crate) fn is_host_short(&self) -> bool {
         self.is_short
     }
 
     /// Returns a sentence that says why swap for the whole host does not help, for a host that is
     /// not short of memory.
-    pub(crate) fn swap_is_no_answer(&self) -> String {
-        let available = self.available();
+    pub(crate) fn explain_swap_does_not_help(&self) -> String {
+        let available = self.describe_available();
         if self.only_nodes_are_short {
             return format!(
                 "the host is not short of memory ({available} are available). Only the NUMA nodes that some process may \
@@ -244,12 +244,12 @@ impl<'a> Context<'a> {
         let plenty = || {
             format!("memory is not short: {available} are available, so nothing would be swapped")
         };
-        self.only_groups_are_short().unwrap_or_else(plenty)
+        self.explain_only_groups_are_short().unwrap_or_else(plenty)
     }
 
     /// Returns a sentence that says why swap for the whole host does not help, if only cgroups are
     /// short of memory because of their own limits.
-    pub(crate) fn only_groups_are_short(&self) -> Option<String> {
+    pub(crate) fn explain_only_groups_are_short(&self) -> Option<String> {
         if self.verdict.host > Level::Calm {
             return None;
         }
@@ -257,7 +257,7 @@ impl<'a> Context<'a> {
         Some(format!(
             "the host is not short of memory ({} are available). Only the cgroup {} is short, because of its \
              own limit (`pagewise plan --only limits`)",
-            self.available(),
+            self.describe_available(),
             first.group
         ))
     }

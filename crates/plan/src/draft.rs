@@ -84,7 +84,7 @@ impl Draft {
     }
 
     /// Records that a reboot reverts a change, and why no file keeps it.
-    pub(crate) fn lose(&mut self, what: &str, why: String) {
+    pub(crate) fn note_lost(&mut self, what: &str, why: String) {
         self.lost.push((what.to_owned(), why));
     }
 
@@ -118,7 +118,7 @@ impl Draft {
             };
             return self.decline(what, why);
         };
-        if let Some(owner) = context.owners().overruler(&request.knob, &request.to) {
+        if let Some(owner) = context.owners().find_overriding_line(&request.knob, &request.to) {
             let why = format!(
                 "TuneD sets it at boot ({owner}) and does not apply the files of sysctl.d afterwards \
                  (reapply_sysctl is off). Set the value in your own TuneD profile"

@@ -26,7 +26,7 @@ pub(crate) fn expect_of_watermarks(
         min_free_kib: value(min_free, now.min_free_kib)?,
         scale: value(scale, now.scale)?,
     };
-    if !follow_formula(host, now)? {
+    if !do_watermarks_follow_formula(host, now)? {
         return None;
     }
     let (before, after) = (measured_high_watermarks(&host.zones)?, high_watermarks(host, planned)?);
@@ -49,7 +49,7 @@ impl Settings {
 
     /// Returns the distance from the min to the low watermark of a zone, which equals the distance
     /// from the low to the high watermark.
-    fn gap(self, min: u128, managed: u128) -> u128 {
+    fn watermark_distance(self, min: u128, managed: u128) -> u128 {
         (min / 4).max(managed * u128::from(self.scale) / 10_000)
     }
 }
@@ -63,7 +63,7 @@ fn high_watermarks(host: &Snapshot, settings: Settings) -> Option<Pages> {
     let mut sum = 0;
     for (_, managed) in &zones {
         let min = (settings.min_free_pages(host) * managed).checked_div(all)?;
-        sum += min + 2 * settings.gap(min, *managed);
+        sum += min + 2 * settings.watermark_distance(min, *managed);
     }
     let empty = host.zones.iter().filter(|zone| zone.managed_pages.get() == Some(Pages::new(0)));
     let empty: Option<Pages> = empty.map(|zone| zone.high_pages.get()).sum();
@@ -74,7 +74,7 @@ fn high_watermarks(host: &Snapshot, settings: Settings) -> Option<Pages> {
 /// when a setting is written, and the managed pages of a zone may have changed since, for example
 /// after the boot of a guest. Only the sum of the min watermarks is compared, because it does not
 /// depend on the managed pages.
-fn follow_formula(host: &Snapshot, now: Settings) -> Option<bool> {
+fn do_watermarks_follow_formula(host: &Snapshot, now: Settings) -> Option<bool> {
     let zones = ordinary_zones(&host.zones)?;
     let mut sum = 0;
     for (zone, managed) in &zones {
@@ -84,7 +84,7 @@ fn follow_formula(host: &Snapshot, now: Settings) -> Option<bool> {
         let with_boost = pages(&zone.min_pages)?;
         let min = with_boost.checked_sub(boost)?;
         let gaps = [low.checked_sub(with_boost)?, high.checked_sub(low)?];
-        if gaps != [now.gap(min, *managed); 2] {
+        if gaps != [now.watermark_distance(min, *managed); 2] {
             return Some(false);
         }
         sum += min;

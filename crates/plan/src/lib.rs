@@ -57,7 +57,7 @@ pub fn names() -> Vec<&'static str> {
 pub fn make_plan(request: &Request<'_>) -> Plan {
     let context = Context::new(request);
     let mut draft = Draft::default();
-    match context.nothing_to_change() {
+    match context.reason_against_changes() {
         Some(why) => draft.decline("any change", why),
         None => add_steps(request, &context, &mut draft),
     }

@@ -247,7 +247,7 @@ impl Measured {
             // if there is swap on a disk, the alternative to zram is zswap
             let is_alone = tiers::on_disk(host).next().is_none();
             let planned = if is_alone {
-                compressor::for_goal(goal, host)
+                compressor::choose_for_goal(goal, host)
             } else {
                 Compressor::new(zswap_compressor(host, goal == Goal::Ratio).as_str())
             };
@@ -262,7 +262,7 @@ impl Measured {
                 .zip(fast.and_then(|it| it.huge_pages))
                 .map(|(scan, pages)| share(pages, scan)),
             cold: scan.and_then(|scan| Some(share(scan.cold["value"].as_u64()?, scan))),
-            trial: self.trial.as_ref().and_then(Tried::swap),
+            trial: self.trial.as_ref().and_then(Tried::find_better_swap),
             zram: bench.map(|it| (it.contender.algorithm, it.disksize_bytes)),
             is_density_wanted: goal == Goal::Ratio,
         }

@@ -11,7 +11,7 @@ pub(crate) const SWAP_FILE: &str = "/var/pagewise-swap-0";
 
 /// Returns a file name that sorts after all `others`, which all end with `.conf`. `None` if such a
 /// name is not possible with letters, digits and `-_.`, because `apply` writes no other names.
-pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn find_name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<String> {
     const USUAL: [&str; 4] =
         ["90-pagewise.conf", "99-pagewise.conf", "99-zz-pagewise.conf", "zz-pagewise.conf"];
     const LONGEST: usize = 100;
@@ -27,7 +27,7 @@ pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<St
 
 /// Returns a file name that sorts before all `others`; `None` if none of the names that Pagewise
 /// uses does.
-pub(crate) fn name_before<'a>(others: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+pub(crate) fn find_name_before<'a>(others: impl Iterator<Item = &'a str>) -> Option<&'static str> {
     const USUAL: [&str; 4] =
         ["05-pagewise.conf", "00-pagewise.conf", "00-0-pagewise.conf", "0-pagewise.conf"];
     let first = others.min();
@@ -42,24 +42,27 @@ mod tests {
 
     #[test]
     fn the_usual_name_is_taken_where_it_does() {
-        let name_after = |names: &[&'static str]| super::name_after(names.iter().copied());
+        let name_after = |names: &[&'static str]| super::find_name_after(names.iter().copied());
         assert_eq!(name_after(&[]).unwrap(), "90-pagewise.conf");
         assert_eq!(name_after(&["10-a.conf", "90-file.conf"]).unwrap(), "90-pagewise.conf");
         assert_eq!(name_after(&["99-sysctl.conf"]).unwrap(), "99-zz-pagewise.conf");
         assert_eq!(name_after(&["zzz.conf", "a.conf"]).unwrap(), "zzz_pagewise.conf");
-        assert_eq!(name_before(["legacy.conf", "x11.conf"].into_iter()), Some("05-pagewise.conf"));
-        assert_eq!(name_before(["00-a.conf"].into_iter()), Some("00-0-pagewise.conf"));
+        assert_eq!(
+            find_name_before(["legacy.conf", "x11.conf"].into_iter()),
+            Some("05-pagewise.conf")
+        );
+        assert_eq!(find_name_before(["00-a.conf"].into_iter()), Some("00-0-pagewise.conf"));
     }
 
     proptest! {
         #[test]
         fn it_comes_after_all_and_before_all(names in prop::collection::vec("[!-~]{1,12}\\.conf", 0..8)) {
-            if let Some(after) = name_after(names.iter().map(String::as_str)) {
+            if let Some(after) = find_name_after(names.iter().map(String::as_str)) {
                 prop_assert!(names.iter().all(|name| **name < *after));
                 prop_assert!(after.ends_with("pagewise.conf"));
                 prop_assert!(after.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)));
             }
-            if let Some(before) = name_before(names.iter().map(String::as_str)) {
+            if let Some(before) = find_name_before(names.iter().map(String::as_str)) {
                 prop_assert!(names.iter().all(|name| *before < **name));
             }
         }

@@ -18,7 +18,7 @@ pub fn find_not_addressed(
     let by_wish_only = has_wishes && only.is_empty();
     let has_step = |finding: &&Finding| {
         let mut led_to_steps = plan.steps.iter().filter_map(|step| step.finding.as_deref());
-        led_to_steps.any(|id| id == finding.id || one_rule_fixes(id, finding.id))
+        led_to_steps.any(|id| id == finding.id || does_one_rule_fix(id, finding.id))
     };
     let left = findings.iter().filter(|finding| !has_step(finding));
     let left = left.filter(|finding| only.is_empty() || only.iter().any(|it| it == finding.id));
@@ -26,7 +26,7 @@ pub fn find_not_addressed(
         id: finding.id,
         severity: finding.severity,
         title: finding.title.clone(),
-        why: if by_wish_only { NOT_ASKED_FOR } else { why(plan, finding) },
+        why: if by_wish_only { NOT_ASKED_FOR } else { explain_not_addressed(plan, finding) },
         next: finding.next.iter().find(|command| !command.starts_with("pagewise plan")).cloned(),
     })
     .collect()
@@ -37,11 +37,11 @@ const NOT_ASKED_FOR: &str =
 
 /// Whether one rule of the plan fixes both findings, so that a step for one finding is also about
 /// the other.
-fn one_rule_fixes(one: &str, other: &str) -> bool {
+fn does_one_rule_fix(one: &str, other: &str) -> bool {
     RULES.iter().any(|rule| rule.findings.contains(&one) && rule.findings.contains(&other))
 }
 
-fn why(plan: &Plan, finding: &Finding) -> &'static str {
+fn explain_not_addressed(plan: &Plan, finding: &Finding) -> &'static str {
     let has_rule = RULES.iter().any(|rule| rule.findings.contains(&finding.id));
     match (has_rule, plan.declined.is_empty()) {
         (false, _) => "no setting that a plan may change is behind it",

@@ -45,7 +45,7 @@ impl Owners<'_> {
 
     /// Returns the line of a TuneD profile that sets another value after the sysctl files were
     /// applied, if there is one.
-    pub(crate) fn overruler(self, knob: &str, to: &str) -> Option<String> {
+    pub(crate) fn find_overriding_line(self, knob: &str, to: &str) -> Option<String> {
         self.configuration.tuned.as_ref().filter(|tuned| !tuned.reapplies_sysctl)?;
         let setting = lines(self.configuration, Mechanism::Tuned, knob).next_back()?;
         let value = setting.value.value()?;
@@ -53,7 +53,7 @@ impl Owners<'_> {
     }
 
     /// Returns the program that creates compressed swap at boot, and the file that shows this.
-    pub(crate) fn compressed_swap(self) -> Option<(&'static str, String)> {
+    pub(crate) fn find_compressed_swap(self) -> Option<(&'static str, String)> {
         let managers = self.configuration.managers.iter();
         let mut makers = managers.filter(|it| it.purpose == Purpose::CompressedSwap);
         makers.next().map(|it| (it.name, it.found.source.path().to_owned()))
@@ -61,15 +61,15 @@ impl Owners<'_> {
 
     /// Returns the line because of which zram-generator rejects all its files, and a replacement
     /// that it would accept, as the end of a sentence.
-    pub(crate) fn refused(self) -> Option<(String, String)> {
+    pub(crate) fn find_rejected_line(self) -> Option<(String, String)> {
         let refused = self.configuration.refused.as_ref()?;
         let mended = refused.mended.as_ref().map(|line| format!(" (to \"{line}\")"));
         Some((refused.line.source.to_string(), mended.unwrap_or_default()))
     }
 
     /// Whether zram-generator is installed and a device is configured for it.
-    pub(crate) fn generator_is_active(self) -> bool {
-        self.compressed_swap().is_some_and(|(name, _)| name == "zram-generator")
+    pub(crate) fn is_generator_active(self) -> bool {
+        self.find_compressed_swap().is_some_and(|(name, _)| name == "zram-generator")
     }
 
     /// Returns the device from which the machine resumes after hibernation.

@@ -11,7 +11,7 @@ use pagewise_model::plan::{Change, Step};
 
 use crate::context::Context;
 use crate::draft::{Draft, SettingRequest, boot_step};
-use crate::names::{name_after, name_before};
+use crate::names::{find_name_after, find_name_before};
 use crate::owner::SYSCTL_CONF;
 use crate::start_place::Place;
 use crate::start_script;
@@ -97,7 +97,7 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     let requests = std::mem::take(&mut draft.granted);
     let line = |request| Some(FileLine { request, reading: context.knob_reading(&request.knob)? });
     let granted: Vec<FileLine<'_>> = requests.iter().filter_map(line).collect();
-    if let Some(why) = context.no_files() {
+    if let Some(why) = context.reason_against_files() {
         let by_others = |it: &&FileLine<'_>| {
             let last = context.owners().sysctl(it.knob().name).pop();
             last.is_some_and(|last| last.value == it.request.to)
@@ -105,7 +105,7 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
         let lost: Vec<&FileLine<'_>> =
             granted.iter().filter(|it| it.has_step() && !by_others(it)).collect();
         for it in &lost {
-            draft.lose(&it.request.knob, format!("{why}{}", lines_by_hand(context, &lost)));
+            draft.note_lost(&it.request.knob, format!("{why}{}", commands_by_hand(context, &lost)));
         }
         return draft.decline_lost();
     }
@@ -166,14 +166,14 @@ fn add_to_script(
     };
     let missing: Vec<&FileLine<'_>> = settings.iter().filter(is_new).copied().collect();
     start_script::add_script(context, draft, place, &missing);
-    if let Some(why) = place.left_to_owner(context.installation) {
+    if let Some(why) = place.step_for_owner(context.installation) {
         let changed = missing.iter().filter(|it| it.has_step());
-        changed.for_each(|it| draft.lose(&it.request.knob, why.to_owned()));
+        changed.for_each(|it| draft.note_lost(&it.request.knob, why.to_owned()));
         if draft.started.zram.is_some() {
-            draft.lose("the zram swap", why.to_owned());
+            draft.note_lost("the zram swap", why.to_owned());
         }
         if draft.started.file.is_some() {
-            draft.lose("the swap file", why.to_owned());
+            draft.note_lost("the swap file", why.to_owned());
         }
         draft.decline_lost();
         return Vec::new();
@@ -183,7 +183,7 @@ fn add_to_script(
 
 /// Formats the commands that set these values, for a file that the machine's owner has to edit;
 /// empty on a host with systemd (NixOS), which has no such file.
-fn lines_by_hand(context: &Context<'_>, lines: &[&FileLine<'_>]) -> String {
+fn commands_by_hand(context: &Context<'_>, lines: &[&FileLine<'_>]) -> String {
     if context.has_systemd() {
         return String::new();
     }
@@ -225,12 +225,12 @@ fn add_keep_list(context: &Context<'_>, draft: &mut Draft) {
         reason: "An update of this system keeps only those files in /etc that are listed in /etc/atomic-update.conf.d."
             .to_owned(),
         needs: new.iter().map(|(id, _)| id.clone()).collect(),
-        ..boot_step("keep-list", restored(before.is_some()))
+        ..boot_step("keep-list", describe_undo(before.is_some()))
     });
 }
 
 /// Says what undoing a step does that writes a file.
-const fn restored(existed: bool) -> &'static str {
+const fn describe_undo(existed: bool) -> &'static str {
     if existed { "writes the earlier contents back" } else { "removes the file" }
 }
 
@@ -291,14 +291,14 @@ fn add_file(
     };
     let path = format!("{}/{name}", folder.path());
     let before = own_file(context, folder).filter(|(known, _)| *known == path).map(|it| it.1);
-    let to = contents(before, folder, missing);
+    let to = merge_contents(before, folder, missing);
     let of_plan = missing.iter().filter(|it| it.has_step());
     draft.steps.push(Step {
         change: Change::WriteFile { target: path, from: before.map(str::to_owned), to },
         reason: reason(context, folder, missing, &listed),
         risk: risk(context, folder, missing),
         needs: of_plan.map(|it| it.request.id.to_string()).collect(),
-        ..boot_step(folder.step(), restored(before.is_some()))
+        ..boot_step(folder.step(), describe_undo(before.is_some()))
     });
     true
 }
@@ -315,14 +315,14 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -
                 .collect();
             let others = || names.iter().map(String::as_str).chain(masked_names(context, folder));
             let own = own.filter(|own| others().all(|other| other < *own));
-            own.map(str::to_owned).or_else(|| name_after(others()))
+            own.map(str::to_owned).or_else(|| find_name_after(others()))
         }
         Folder::Tmpfiles => {
             let names = context.installation.tmpfiles_names.iter().map(String::as_str);
             let masked = || masked_names(context, folder);
             let others = || names.clone().filter(|name| Some(*name) != own).chain(masked());
             let own = own.filter(|own| others().all(|other| *own < other));
-            own.or_else(|| name_before(others())).map(str::to_owned)
+            own.or_else(|| find_name_before(others())).map(str::to_owned)
         }
     }
 }
@@ -390,8 +390,8 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -> Str
 
 /// Returns the new content of the configuration file: these settings, and all previous lines except
 /// those that plans wrote for these settings. Lines that somebody else added are kept.
-fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> String {
-    let kept = without_own_lines(before.unwrap_or_default(), folder, missing);
+fn merge_contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> String {
+    let kept = remove_own_lines(before.unwrap_or_default(), folder, missing);
     let kept = kept.join("\n").trim().to_owned();
     let new = missing.iter().map(|it| {
         let comment = wrap_comment(&comment_text(it));
@@ -415,7 +415,7 @@ fn comment_text(line: &FileLine<'_>) -> String {
 /// Returns the lines of the earlier file without the header, and without lines and comments that
 /// plans wrote for these settings. A line for one of the settings that has no comment of a plan was
 /// written by somebody else.
-fn without_own_lines<'a>(
+fn remove_own_lines<'a>(
     before: &'a str,
     folder: Folder,
     missing: &[&FileLine<'_>],
@@ -429,7 +429,7 @@ fn without_own_lines<'a>(
         }
         is_after_removed = false;
         let of = missing.iter().find(|it| line.starts_with(&line_start(folder, it.path())));
-        match of.and_then(|it| own_comment(&kept, &it.request.knob)) {
+        match of.and_then(|it| find_own_comment(&kept, &it.request.knob)) {
             Some(comment) => {
                 kept.drain(comment);
                 is_after_removed = true;
@@ -443,7 +443,7 @@ fn without_own_lines<'a>(
 /// Finds the comment that a plan wrote above its line for this setting, among the comment lines at
 /// the end of `lines`. Lines that are not wrapped in the way in which a plan wraps comments were
 /// added later by somebody else.
-fn own_comment(lines: &[&str], knob: &str) -> Option<std::ops::Range<usize>> {
+fn find_own_comment(lines: &[&str], knob: &str) -> Option<std::ops::Range<usize>> {
     let first = lines.iter().rposition(|line| !line.starts_with('#')).map_or(0, |at| at + 1);
     let start = format!("# {knob}: ");
     let begin = first + lines[first..].iter().rposition(|line| line.starts_with(&start))?;

@@ -49,7 +49,7 @@ impl Place {
     }
 
     /// Returns what the machine's owner still has to do so that the script is run at boot.
-    pub(crate) fn left_to_owner(&self, installation: &Installation) -> Option<&'static str> {
+    pub(crate) fn step_for_owner(&self, installation: &Installation) -> Option<&'static str> {
         self.by_hand.filter(|_| !installation.starts_own_script)
     }
 }

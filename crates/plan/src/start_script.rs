@@ -37,7 +37,7 @@ pub(crate) fn has_line(context: &Context<'_>, place: Place, line: &str) -> bool 
 }
 
 /// Whether the script of an earlier plan sets up a zram device.
-pub(crate) fn sets_up_zram(context: &Context<'_>, place: Place) -> bool {
+pub(crate) fn does_set_up_zram(context: &Context<'_>, place: Place) -> bool {
     let own = context.installation.own_files.get(place.script);
     own.is_some_and(|own| own.lines().any(|line| line.starts_with(ZRAM)))
 }
@@ -70,7 +70,7 @@ pub(crate) fn add_script(
     let from = context.installation.own_files.get(place.script).cloned();
     let to = script(place.init, &merge(from.as_deref(), entries));
     if from.as_ref() != Some(&to) {
-        let mut reason = match place.left_to_owner(context.installation) {
+        let mut reason = match place.step_for_owner(context.installation) {
             None => "The init system runs this script at each boot; without it, a reboot resets what the plan \
                      changes."
                 .to_owned(),
@@ -88,7 +88,7 @@ pub(crate) fn add_script(
                    boot: it says what it could not set, and ends with status 0"
                 .to_owned(),
             needs,
-            survives_reboot: place.left_to_owner(context.installation).is_none(),
+            survives_reboot: place.step_for_owner(context.installation).is_none(),
             ..boot_step(STEP, undo)
         });
     }

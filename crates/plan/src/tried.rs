@@ -71,7 +71,7 @@ impl Tried {
     ///
     /// # Errors
     /// If no arm is better; the error is the reason, as a sentence without a full stop.
-    pub(crate) fn winner(&self) -> Result<Winner<'_>, String> {
+    pub(crate) fn find_winner(&self) -> Result<Winner<'_>, String> {
         let Some((first, later)) = self.arms.split_first() else {
             return Err("the trial has no arms".to_owned());
         };
@@ -125,8 +125,8 @@ impl Tried {
 
     /// Returns whether zram or zswap was better, if one arm used zram and the other zswap on a real
     /// machine.
-    pub(crate) fn swap(&self) -> Option<SwapTrial> {
-        let winner = self.winner().ok().filter(|_| self.is_of_real_machine())?;
+    pub(crate) fn find_better_swap(&self) -> Option<SwapTrial> {
+        let winner = self.find_winner().ok().filter(|_| self.is_of_real_machine())?;
         let better = compression_of_arm(winner.arm)?;
         let differs = compression_of_arm(winner.loser)? != better;
         differs.then(|| SwapTrial { better, told: self.describe_winner(&winner) })

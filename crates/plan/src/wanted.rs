@@ -68,7 +68,7 @@ fn set(context: &Context<'_>, draft: &mut Draft, setting: &TrialSetting, reason:
             .to_owned(),
     };
     let is_set = context.knob_reading(&setting.knob).and_then(|it| it.active());
-    if is_set == Some(&*setting.value) && context.no_files().is_some() {
+    if is_set == Some(&*setting.value) && context.reason_against_files().is_some() {
         draft.decline(format!("{} = {}", setting.knob, setting.value), "it has this value now");
     }
     draft.set(context, request);

@@ -25,7 +25,7 @@ pub(crate) const LINK: &str = "/etc/systemd/system/swap.target.wants/pagewise-zr
 pub(crate) const DROP_IN: &str = "/etc/systemd/zram-generator.conf.d/50-pagewise.conf";
 
 /// Returns the content of the systemd unit that creates the zram device at boot.
-pub(crate) fn unit(zram: &ZramSwap) -> String {
+pub(crate) fn unit_text(zram: &ZramSwap) -> String {
     let start = start_script(zram);
     format!(
         "\
@@ -103,7 +103,7 @@ fn escape_script(script: &str) -> String {
 }
 
 /// Returns the content of zram-generator's drop-in for the device `number`.
-pub(crate) fn drop_in(zram: &ZramSwap, number: u32) -> String {
+pub(crate) fn drop_in_text(zram: &ZramSwap, number: u32) -> String {
     let level = zram.compressor.level.map(|level| format!("(level={level})"));
     let limit =
         zram.mem_limit_bytes.map(|limit| format!("zram-resident-limit = {}\n", limit.get() >> 20));

@@ -154,7 +154,7 @@ fn what_this_program_writes_is_its_own_only_if_nothing_was_added() {
         mem_limit_bytes: None,
         priority: 100,
     };
-    let unit = zram_files::unit(&zram);
+    let unit = zram_files::unit_text(&zram);
     let own = |steps: Vec<Step>| root_commands(&plan(steps)).iter().all(|it| it.is_own);
     let swap = || step(Change::AddZramSwap { target: None, to: zram.clone() });
     let found = root_commands(&plan(vec![swap(), write(zram_files::UNIT, None, &unit)]));

@@ -18,7 +18,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    decline_policy(context, draft);
+    decline_policy_change(context, draft);
     add_bloat_guard(context, draft);
     add_scan_sleep(context, draft);
     if context.finding("khugepaged-starves").is_some() {
@@ -30,7 +30,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 
 /// Declines a change of the policy, because only a trial with the user's program shows whether huge
 /// pages help that program.
-fn decline_policy(context: &Context<'_>, draft: &mut Draft) {
+fn decline_policy_change(context: &Context<'_>, draft: &mut Draft) {
     const KNOB: &str = "thp.enabled";
     let is_planned = draft.granted.iter().any(|it| it.knob.starts_with("thp."));
     let is_told = RULE.findings.iter().any(|id| context.finding(id).is_some());
@@ -55,7 +55,7 @@ fn add_bloat_guard(context: &Context<'_>, draft: &mut Draft) {
     if context.goal != Goal::Ratio && !context.is_short() {
         let why = format!(
             "memory is not short ({} are available), and with {to} khugepaged makes fewer huge pages",
-            context.available()
+            context.describe_available()
         );
         return draft.decline(format!("thp.khugepaged.max_ptes_none = {to}"), why);
     }

@@ -17,7 +17,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 const PROPERTIES: [&str; 3] = ["MemoryMax=", "MemoryHigh=", "MemorySwapMax="];
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    if context.only_groups_are_short().is_none() {
+    if context.explain_only_groups_are_short().is_none() {
         return;
     }
     let Some(group) = context.verdict.groups.first().map(|it| it.group.as_str()) else { return };

@@ -68,8 +68,8 @@ pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<
 /// file. On a host that is not short of memory it is not printed, because the rule for zram gives
 /// the same reason; nor is it printed if swap on a disk has free space.
 fn reason_against(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
-    if !context.host_is_short() {
-        return Some((context.swap_is_no_answer(), false));
+    if !context.is_host_short() {
+        return Some((context.explain_swap_does_not_help(), false));
     }
     let free = |tier: &&Tier| tier.is_full() != Some(true);
     let described = |tier: &Tier| match tier.used.get().zip(tier.size.get()) {
@@ -86,7 +86,7 @@ fn reason_against(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)
         return Some((why.to_owned(), false));
     }
     // the killed process freed its swap, so that the free space will be needed the next time
-    if was_full_at_a_kill(context) {
+    if has_been_full_at_kill(context) {
         return None;
     }
     Some((described(context.tiers_in_ram().find(free)?), true))
@@ -94,7 +94,7 @@ fn reason_against(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)
 
 /// Whether the kernel killed a process in this boot while less than a sixteenth of all swap was
 /// free.
-fn was_full_at_a_kill(context: &Context<'_>) -> bool {
+fn has_been_full_at_kill(context: &Context<'_>) -> bool {
     let kills = context.host.kernel_log.kills.iter().filter(|it| it.earlier_boot.is_none());
     let is_full = |host: &OomHost| {
         let (total, free) = (host.swap_total?.get(), host.swap_free?.get());
@@ -109,18 +109,19 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
 /// Returns the swap file to create; as an error, the reason why there is none.
 fn plan_file(context: &Context<'_>, size: Option<Bytes>) -> Result<SwapFilePlan, String> {
     let against = context.reason_of_kubernetes();
-    let against = if context.wants_swap_file() { context.unless_anyway(against) } else { against };
+    let against =
+        if context.wants_swap_file() { context.reason_unless_overridden(against) } else { against };
     if let Some(why) = against {
         return Err(why);
     }
     let SwapFolder { disk, free_bytes } = &context.installation.swap_folder;
     let file_system = disk.file_system.value().map(Name::as_str);
-    suits_swap(file_system)?;
-    suits_writes(disk, context.is_asked_for(ID) || context.wants_swap_file())?;
+    check_file_system(file_system)?;
+    check_disk(disk, context.is_asked_for(ID) || context.wants_swap_file())?;
     let ram = context.ram().ok_or("the size of memory is not known")?;
     let free = free_bytes.ok_or("how much space is free in /var was not read")?;
     if let Some(size) = size {
-        return wanted_file(size, free);
+        return plan_requested_file(size, free);
     }
     let size = (ram.get() / 2).clamp(SMALLEST, LARGEST).min(free.get() / PART_OF_FREE) >> 20 << 20;
     if size < LEAST {
@@ -132,7 +133,7 @@ fn plan_file(context: &Context<'_>, size: Option<Bytes>) -> Result<SwapFilePlan,
 }
 
 /// Returns a swap file of the size that the user requested, unless it would fill the disk.
-fn wanted_file(size: Bytes, free: Bytes) -> Result<SwapFilePlan, String> {
+fn plan_requested_file(size: Bytes, free: Bytes) -> Result<SwapFilePlan, String> {
     // a full /var affects more than swap: logs, the package manager, databases
     let most = Bytes::new(free.get() / 10 * 9);
     if size > most {
@@ -142,7 +143,7 @@ fn wanted_file(size: Bytes, free: Bytes) -> Result<SwapFilePlan, String> {
 }
 
 /// Returns an error if swap files on this file system are not possible or not advisable.
-fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
+fn check_file_system(file_system: Option<&str>) -> Result<(), String> {
     match file_system {
         Some("ext4" | "xfs") => Ok(()),
         Some("btrfs") => {
@@ -159,7 +160,7 @@ fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
 }
 
 /// Returns an error if this disk should not be written to often.
-fn suits_writes(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
+fn check_disk(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
     let name = disk.lowest.value().map(Name::as_str).unwrap_or_default();
     match disk_kind(disk, false) {
         Some(DiskKind::Card) if !is_asked_for => Err(format!(
@@ -177,8 +178,8 @@ fn suits_writes(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
 fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
     let is_zram_left_out = draft.declined.iter().any(|it| it.what == super::zram::WHAT);
     draft.steps.push(swap_step(context, to, is_zram_left_out));
-    if let Some(why) = context.no_files() {
-        return draft.lose("the swap file", why);
+    if let Some(why) = context.reason_against_files() {
+        return draft.note_lost("the swap file", why);
     }
     if context.start_place().is_some() {
         draft.started.file = Some(to);
@@ -235,7 +236,7 @@ fn swap_step(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) ->
         change: Change::AddSwapFile { target: PATH.to_owned(), to },
         reason: format!(
             "{state}. {swap}. The kernel can then move pages that programs do not use to the disk. {}",
-            if context.sized_swap_file() {
+            if context.wants_sized_swap_file() {
                 "The size is the one that was asked for."
             } else {
                 "The size is half of RAM, but at least 512 MiB, at most 8 GiB, and at most a quarter of the \
@@ -254,7 +255,7 @@ fn swap_step(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) ->
         undo: StepUndo::Restore {
             what: "switches the swap off, which reads its pages back into RAM, and removes the file".to_owned(),
         },
-        survives_reboot: context.files_last(),
+        survives_reboot: context.do_files_survive_reboot(),
     }
 }
 

@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Tier};
 
 use super::PlanRule;
 use super::zram::planned_zram;
-use super::zram_size::{Kept, NEW, fits, keep, replace};
+use super::zram_size::{Kept, NEW, do_pages_fit, keep_over_reboot, replace};
 use crate::context::Context;
 use crate::draft::Draft;
 
@@ -23,13 +23,15 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    let Some(zram) = context.tiers_in_ram().next() else { return between_disks(context, draft) };
+    let Some(zram) = context.tiers_in_ram().next() else {
+        return decline_between_disks(context, draft);
+    };
     let is_first = |disk: &&Tier| {
         disk.zswap_in_front.get() != Some(true)
             && disk.priority.get().zip(zram.priority.get()).is_some_and(|(disk, zram)| disk >= zram)
     };
     let Some(disk) = context.tiers_on_disk().find(is_first) else {
-        return between_disks(context, draft);
+        return decline_between_disks(context, draft);
     };
     let what = format!("give {} a higher priority than {}", zram.path, disk.path);
     let is_replaced = draft.steps.iter().any(|step| step.id == NEW);
@@ -48,10 +50,10 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let (Some(mut planned), Some(device)) = (planned, context.device(zram)) else {
         return draft.decline(what, "no higher priority exists, or the zram device was not read");
     };
-    if !fits(context, used) {
+    if !do_pages_fit(context, used) {
         let why = format!(
             "{used} of pages have to move to a new device with a higher priority, and only {} are available",
-            context.available()
+            context.describe_available()
         );
         return draft.decline(what, why);
     }
@@ -84,10 +86,10 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
              them.",
             zram.path
         );
-        draft.steps.push(raise(zram, to, reason, finding));
+        draft.steps.push(raise_step(zram, to, reason, finding));
         let what = format!("the priority of {}", zram.path);
         let kept = Kept { step: RAISE, what: &what, given: "priority" };
-        return keep(context, draft, device, &planned, &kept);
+        return keep_over_reboot(context, draft, device, &planned, &kept);
     }
     let reason = format!(
         "{state} A new zram device of {} with priority {to} will be filled first; pages on the disk stay there until \
@@ -100,7 +102,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 /// The id of the step that changes the priority of an empty zram device.
 const RAISE: &str = "zram-priority";
 
-fn raise(zram: &Tier, to: i16, reason: String, finding: &str) -> Step {
+fn raise_step(zram: &Tier, to: i16, reason: String, finding: &str) -> Step {
     let from = zram.priority.get().unwrap_or_default();
     Step {
         id: RAISE.to_owned(),
@@ -119,7 +121,7 @@ fn raise(zram: &Tier, to: i16, reason: String, finding: &str) -> Step {
 
 /// Declines the change if two disks are in the wrong order, because no step can change the priority
 /// of a disk.
-fn between_disks(context: &Context<'_>, draft: &mut Draft) {
+fn decline_between_disks(context: &Context<'_>, draft: &mut Draft) {
     let Some(finding) = context.finding("tier-order") else { return };
     let why = format!(
         "{} The areas are on disks. To change their order, set the priorities in the file that switches them \

@@ -19,7 +19,7 @@ const WHAT: &str = "the settings of the trial";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let Some(tried) = context.measured.trial() else { return };
-    let winner = match tried.winner() {
+    let winner = match tried.find_winner() {
         Ok(winner) => winner,
         Err(why) => return draft.decline(WHAT, why),
     };
@@ -29,7 +29,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(WHAT, why);
     }
     let told = tried.describe_winner(&winner);
-    if tried.swap().is_some() {
+    if tried.find_better_swap().is_some() {
         // the rules for zram and zswap use this result
         return;
     }

@@ -10,7 +10,7 @@ use super::PlanRule;
 use crate::compressor;
 use crate::context::Context;
 use crate::draft::{Draft, boot_step};
-use crate::zram_files::{DROP_IN, LINK, UNIT, drop_in, unit};
+use crate::zram_files::{DROP_IN, LINK, UNIT, drop_in_text, unit_text};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "zram",
@@ -70,13 +70,14 @@ pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<
         );
         return draft.decline(WHAT, why);
     }
-    let against = reason_not_possible(context).or_else(|| too_large(context, size)).or_else(|| {
-        let doubts = context
-            .reason_of_kubernetes()
-            .or_else(|| reason_of_zswap_on(context))
-            .or_else(|| never_full(context, size));
-        context.unless_anyway(doubts)
-    });
+    let against =
+        reason_not_possible(context).or_else(|| reason_if_too_large(context, size)).or_else(|| {
+            let doubts = context
+                .reason_of_kubernetes()
+                .or_else(|| reason_of_zswap_on(context))
+                .or_else(|| reason_if_never_full(context, size));
+            context.reason_unless_overridden(doubts)
+        });
     match against {
         Some(why) => draft.decline(WHAT, why),
         None => add_steps(context, draft, size),
@@ -84,7 +85,7 @@ pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<
 }
 
 /// Returns why a device of this size would do harm; `None` if it would not.
-fn too_large(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
+fn reason_if_too_large(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
     let (size, ram) = (size?, context.ram()?);
     let table = slot_table(size);
     let is_too_large = table.percent_of(ram).is_some_and(|part| part.get() > MOST_TABLE_PERCENT);
@@ -97,7 +98,7 @@ fn too_large(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
 }
 
 /// Returns why a device of this size could never be full; `None` if it could.
-fn never_full(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
+fn reason_if_never_full(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
     let (size, ram) = (size?, context.ram()?);
     let ratio = measured_ratio(context.host).map_or(ASSUMED_RATIO, Ratio::get);
     let limit = mem_limit(ram);
@@ -136,7 +137,7 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
     }
     draft.first_zram = Some(planned.zram.compressor.algorithm.clone());
     let generator = context.installation.has_generator
-        && context.no_files().is_none()
+        && context.reason_against_files().is_none()
         && context.start_place().is_none();
     let number = generator.then(|| first_free_number(context.host));
     draft.steps.push(swap_step(context, &planned, number));
@@ -163,7 +164,7 @@ pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<Plann
                 compressor: choice.contender,
                 disksize: choice.disksize_bytes,
                 algorithm: why,
-                size: size_for(ratio, "measured by `pagewise bench`"),
+                size: describe_size(ratio, "measured by `pagewise bench`"),
             }
         }
         None => choose_unmeasured(context, ram),
@@ -181,7 +182,7 @@ fn mem_limit(ram: Bytes) -> Bytes {
     Bytes::new((ram.get() / 4 * 3) >> 20 << 20)
 }
 
-fn size_for(ratio: f64, from: &str) -> String {
+fn describe_size(ratio: f64, from: &str) -> String {
     format!(
         "at a compression ratio of {ratio:.1} : 1 ({from}), the new device takes half of RAM when it is full"
     )
@@ -200,7 +201,7 @@ struct SizedCompressor {
 /// Chooses the compressor and size of a zram device if `bench` measured nothing.
 fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
     let expected = |compressor: &Compressor| context.measured.ratio(compressor);
-    let compressor = compressor::for_goal(context.goal, context.host);
+    let compressor = compressor::choose_for_goal(context.goal, context.host);
     let algorithm = if context.goal == Goal::Ratio && compressor.algorithm.as_str() == DENSE {
         "zstd, because the goal is ratio: in a trial by the authors of Pagewise with redis, it used 45 % less \
          memory and 52 % more CPU time than lz4"
@@ -214,13 +215,13 @@ fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
     let is_enough = context.measured.is_enough_to_size();
     if let Some(scanned) = expected(&compressor).filter(|_| is_enough) {
         let disksize = zram_size(ram, Some(scanned.value));
-        let size = size_for(scanned.value, "predicted by `pagewise scan`");
+        let size = describe_size(scanned.value, "predicted by `pagewise scan`");
         return SizedCompressor { compressor, disksize, algorithm, size };
     }
     let disksize = Bytes::new(size_mib(context.host) << 20);
     let size = match measured_ratio(context.host).map(Ratio::get) {
-        Some(ratio) => size_for(ratio, "measured on this host's zram"),
-        None => size_for(ASSUMED_RATIO, "assumed, because nothing was measured"),
+        Some(ratio) => describe_size(ratio, "measured on this host's zram"),
+        None => describe_size(ASSUMED_RATIO, "assumed, because nothing was measured"),
     };
     SizedCompressor { compressor, disksize, algorithm, size }
 }
@@ -230,10 +231,10 @@ fn reason_not_wanted(context: &Context<'_>) -> Option<String> {
         return Some(why);
     }
     let is_low = context.available_percent().is_some_and(|percent| percent < RATIO_PERCENT);
-    if context.host_is_short() || (context.goal == Goal::Ratio && is_low) {
+    if context.is_host_short() || (context.goal == Goal::Ratio && is_low) {
         return None;
     }
-    let why = context.swap_is_no_answer();
+    let why = context.explain_swap_does_not_help();
     if !context.host.tiers.is_empty() || context.is_short() {
         return Some(why);
     }
@@ -282,13 +283,13 @@ fn reason_not_possible(context: &Context<'_>) -> Option<String> {
 }
 
 fn reason_of_owner(context: &Context<'_>) -> Option<String> {
-    if let Some((place, mended)) = context.owners().refused() {
+    if let Some((place, mended)) = context.owners().find_rejected_line() {
         return Some(format!(
             "zram-generator is configured on this host, but refuses {place} and therefore sets up nothing. \
              Mend that line first{mended}; a second file would be refused with it"
         ));
     }
-    let (name, path) = context.owners().compressed_swap()?;
+    let (name, path) = context.owners().find_compressed_swap()?;
     Some(format!(
         "{name} is configured to set up compressed swap on this host ({path}), but none is in use. Find out \
          why it failed (systemctl --failed); a second program for the same device could make both fail"
@@ -335,7 +336,7 @@ fn swap_step(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) 
                 "switches the swap off, which reads its pages back into RAM, and removes the device"
                     .to_owned(),
         },
-        survives_reboot: context.files_last(),
+        survives_reboot: context.do_files_survive_reboot(),
     }
 }
 
@@ -370,7 +371,7 @@ fn reason(context: &Context<'_>, planned: &PlannedZram) -> String {
         ""
     };
     let size = capitalize(&planned.size);
-    let wanted = if context.wants_zram() && !context.host_is_short() {
+    let wanted = if context.wants_zram() && !context.is_host_short() {
         " It was asked for: it helps as soon as programs hold memory that they rarely use, and does not help \
          against a leak, which fills it too, nor for memory that does not compress."
     } else {
@@ -412,8 +413,8 @@ pub(super) fn add_files(
     zram: &ZramSwap,
     number: Option<u32>,
 ) {
-    if let Some(why) = context.no_files() {
-        return draft.lose("the zram swap", why);
+    if let Some(why) = context.reason_against_files() {
+        return draft.note_lost("the zram swap", why);
     }
     if context.start_place().is_some() {
         draft.started.zram = Some(zram.clone());
@@ -432,7 +433,7 @@ pub(super) fn add_files(
                 context,
                 "zram-file",
                 DROP_IN,
-                drop_in(zram, number),
+                drop_in_text(zram, number),
                 reason,
                 risk,
             ));
@@ -449,7 +450,14 @@ fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
     }
     let risk = "if another program that sets up zram is installed later, the two may compete; the unit yields \
                 to zram-generator and fstab, and does nothing if zram swap is already on";
-    draft.steps.push(file_step(context, "zram-file", UNIT, unit(zram), reason, risk.to_owned()));
+    draft.steps.push(file_step(
+        context,
+        "zram-file",
+        UNIT,
+        unit_text(zram),
+        reason,
+        risk.to_owned(),
+    ));
     if !context.installation.own_files.contains_key(UNIT) {
         draft.steps.push(Step {
             change: Change::MakeLink { target: LINK.to_owned(), from: None, to: UNIT.to_owned() },

@@ -12,8 +12,8 @@ use super::PlanRule;
 use super::zram::{PlannedZram, capitalize, planned_zram, table_cost};
 use crate::context::Context;
 use crate::draft::Draft;
-use crate::start_script::sets_up_zram;
-use crate::zram_files::{DROP_IN, UNIT, drop_in, unit};
+use crate::start_script::does_set_up_zram;
+use crate::zram_files::{DROP_IN, UNIT, drop_in_text, unit_text};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "zram-size",
@@ -65,7 +65,7 @@ fn only_zram<'a>(context: &Context<'a>) -> Option<(&'a Tier, &'a Zram)> {
 
 fn add_for_full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
     let what = format!("more zram swap than {}", tier.path);
-    let Some(Replacement { planned, size, used }) = replacement(context, tier) else {
+    let Some(Replacement { planned, size, used }) = find_replacement(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
     let others = || context.tiers_in_ram().filter(|other| other.path != tier.path);
@@ -84,7 +84,7 @@ fn add_for_full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &
         );
         return draft.decline(what, why);
     }
-    let is_replaceable = context.verdict.host <= Level::Tight && fits(context, used);
+    let is_replaceable = context.verdict.host <= Level::Tight && do_pages_fit(context, used);
     if is_replaceable && only_zram(context).is_some() {
         let reason = format!(
             "{} is full ({used} of {size}), but its data takes only {} of RAM. This step adds a larger \
@@ -96,11 +96,11 @@ fn add_for_full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &
         return replace(context, draft, tier, device, &planned, &reason, "zram-full");
     }
     let more = Bytes::new(recommended.saturating_sub(size).get() >> 20 << 20);
-    extend(context, draft, tier, planned, more, used);
+    add_second_device(context, draft, tier, planned, more, used);
 }
 
 /// Adds a second zram device beside a full one, so that no pages have to move.
-fn extend(
+fn add_second_device(
     context: &Context<'_>,
     draft: &mut Draft,
     tier: &Tier,
@@ -131,7 +131,7 @@ fn shrink_oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) 
         );
     };
     let what = format!("a smaller device instead of {}", tier.path);
-    let Some(Replacement { planned, size, used }) = replacement(context, tier) else {
+    let Some(Replacement { planned, size, used }) = find_replacement(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
     let recommended = planned.zram.disksize_bytes;
@@ -150,10 +150,10 @@ fn shrink_oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) 
         );
         return draft.decline(what, why);
     }
-    if !fits(context, used) {
+    if !do_pages_fit(context, used) {
         let why = format!(
             "its pages ({used}) would have to move, and only {} are available",
-            context.available()
+            context.describe_available()
         );
         return draft.decline(what, why);
     }
@@ -181,13 +181,13 @@ struct Replacement {
 
 /// Returns the device that could replace this swap area; `None` if the size or use of the area is
 /// not known.
-fn replacement(context: &Context<'_>, tier: &Tier) -> Option<Replacement> {
+fn find_replacement(context: &Context<'_>, tier: &Tier) -> Option<Replacement> {
     let planned = planned_zram(context, context.priority_above_all()?)?;
     Some(Replacement { planned, size: tier.size.get()?, used: tier.used.get()? })
 }
 
 /// Whether the area's pages certainly fit into the available RAM, even uncompressed.
-pub(super) fn fits(context: &Context<'_>, used: Bytes) -> bool {
+pub(super) fn do_pages_fit(context: &Context<'_>, used: Bytes) -> bool {
     let available = context.host.memory.available.get().unwrap_or_default();
     used.get() <= available.get() / 2
 }
@@ -228,11 +228,11 @@ pub(super) fn replace(
         priority: tier.priority.get().unwrap_or_default(),
     };
     draft.steps.push(new_device(context, planned, reason.to_owned(), finding));
-    draft.drains.push(drain(tier, held, finding));
-    keep(context, draft, device, planned, &NEW_DEVICE);
+    draft.drains.push(drain_step(tier, held, finding));
+    keep_over_reboot(context, draft, device, planned, &NEW_DEVICE);
 }
 
-fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
+fn drain_step(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
     let risk = if held.used_bytes > Bytes::new(0) {
         format!(
             "all {} in it are read back into RAM, which takes seconds or minutes. If the pages of a cgroup \
@@ -280,7 +280,7 @@ const NEW_DEVICE: Kept<'_> = Kept { step: NEW, what: "the new zram device", give
 
 /// Adds a step that changes the size or priority in the file that configures the device at boot, if
 /// that file is known.
-pub(super) fn keep(
+pub(super) fn keep_over_reboot(
     context: &Context<'_>,
     draft: &mut Draft,
     device: &Zram,
@@ -288,23 +288,23 @@ pub(super) fn keep(
     kept: &Kept<'_>,
 ) {
     let new = draft.steps.len().saturating_sub(1);
-    if let Some(why) = context.no_files() {
-        return draft.lose(kept.what, why);
+    if let Some(why) = context.reason_against_files() {
+        return draft.note_lost(kept.what, why);
     }
-    if context.start_place().is_some_and(|place| sets_up_zram(context, place)) {
+    if context.start_place().is_some_and(|place| does_set_up_zram(context, place)) {
         if let Some(step) = draft.steps.get_mut(new).filter(|step| step.id == kept.step) {
-            step.survives_reboot = context.files_last();
+            step.survives_reboot = context.do_files_survive_reboot();
         }
         draft.started.zram = Some(planned.zram.clone());
         return;
     }
     let own = &context.installation.own_files;
     let (target, to) = if own.contains_key(UNIT) {
-        (UNIT, unit(&planned.zram))
-    } else if context.owners().generator_is_active() {
-        (DROP_IN, drop_in(&planned.zram, device.id))
+        (UNIT, unit_text(&planned.zram))
+    } else if context.owners().is_generator_active() {
+        (DROP_IN, drop_in_text(&planned.zram, device.id))
     } else {
-        let why = match context.owners().compressed_swap() {
+        let why = match context.owners().find_compressed_swap() {
             Some((name, path)) => {
                 format!(
                     "{name} sets up the device at boot ({path}): change size and priority there"

@@ -48,15 +48,15 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
     }
     let finding = context.finding(UNUSED);
     let is_warning = finding.is_some_and(|finding| finding.severity >= Severity::Warning);
-    if !context.host_is_short() && !is_warning {
+    if !context.is_host_short() && !is_warning {
         let why = format!(
             "memory is not short: {} are available. If it becomes short, zswap is the better choice: {}",
-            context.available(),
+            context.describe_available(),
             decision.argument()
         );
         return draft.decline("zswap", why);
     }
-    set_on(context, draft);
+    add_settings_to_enable(context, draft);
 }
 
 /// Enables zswap because the user requested it.
@@ -82,16 +82,16 @@ pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft) {
         ),
         (None, None) => None,
     };
-    match context.unless_anyway(doubled) {
+    match context.reason_unless_overridden(doubled) {
         Some(why) => draft.decline("zswap", why),
-        None => set_on(context, draft),
+        None => add_settings_to_enable(context, draft),
     }
 }
 
-fn set_on(context: &Context<'_>, draft: &mut Draft) {
+fn add_settings_to_enable(context: &Context<'_>, draft: &mut Draft) {
     let (decision, zswap) = (&context.swap, &context.host.zswap);
     let finding = context.finding(UNUSED);
-    let state = match finding.filter(|_| !context.host_is_short()) {
+    let state = match finding.filter(|_| !context.is_host_short()) {
         Some(finding) => &finding.what,
         None => &context.verdict.line,
     };
@@ -151,13 +151,13 @@ fn set_on(context: &Context<'_>, draft: &mut Draft) {
         draft.set(context, request);
     }
     if zswap.enabled.get() != Some(true) && is_readable(PAGE_CLUSTER) {
-        draft.set(context, without_readahead());
+        draft.set(context, request_no_readahead());
     }
 }
 
 /// Creates the request that nothing is read ahead: the kernel reads ahead from zswap in the same
 /// way as from a disk.
-fn without_readahead() -> SettingRequest {
+fn request_no_readahead() -> SettingRequest {
     SettingRequest {
         id: "page-cluster".into(),
         knob: PAGE_CLUSTER.into(),
