@@ -77,7 +77,7 @@ impl Parser<'_> {
         Err(SyntaxError { line, what })
     }
 
-    fn skip(&mut self, is_skipped: impl Fn(char) -> bool) {
+    fn skip_while(&mut self, is_skipped: impl Fn(char) -> bool) {
         while self.at.is_some_and(&is_skipped) {
             self.advance();
         }
@@ -86,7 +86,7 @@ impl Parser<'_> {
     fn parse(mut self) -> Result<Vec<Assignment>, SyntaxError> {
         let (mut all, mut section, mut key) = (Vec::new(), None, String::new());
         self.advance();
-        self.skip(char::is_whitespace);
+        self.skip_while(char::is_whitespace);
         while let Some(first) = self.at {
             let line = self.line;
             match first {
@@ -94,10 +94,10 @@ impl Parser<'_> {
                     let what = "a comment must begin in the first column of its line";
                     return Self::error(line, what);
                 }
-                '#' | ';' => self.skip(|c| c != '\n'),
+                '#' | ';' => self.skip_while(|c| c != '\n'),
                 '[' => {
                     self.advance();
-                    let name = self.until(&[Some(']')], line, "the section has no ]")?;
+                    let name = self.read_until(&[Some(']')], line, "the section has no ]")?;
                     self.advance();
                     section = Some(name.trim().to_owned());
                 }
@@ -114,34 +114,34 @@ impl Parser<'_> {
                     self.trim_key(&mut key, line)?;
                 }
             }
-            self.skip(char::is_whitespace);
+            self.skip_while(char::is_whitespace);
         }
         Ok(all)
     }
 
     fn trim_key(&mut self, key: &mut String, line: usize) -> Result<(), SyntaxError> {
-        let name = self.until(&[Some('='), Some(':')], line, STRAY)?;
+        let name = self.read_until(&[Some('='), Some(':')], line, STRAY)?;
         name.trim().clone_into(key);
         Ok(())
     }
 
     fn value(&mut self) -> Result<String, SyntaxError> {
-        self.skip(|c| c.is_whitespace() && c != '\n' && c != '\r');
+        self.skip_while(|c| c.is_whitespace() && c != '\n' && c != '\r');
         let (line, eol) = (self.line, [Some('\n'), Some('\r'), None]);
         let quote = self.at.filter(|c| matches!(c, '"' | '\''));
         let mut value = String::new();
         if quote.is_some() {
             self.advance();
-            value = self.until(&[quote], line, UNCLOSED)?;
+            value = self.read_until(&[quote], line, UNCLOSED)?;
             self.advance();
         }
-        value.push_str(&self.until(&eol, line, UNCLOSED)?);
+        value.push_str(&self.read_until(&eol, line, UNCLOSED)?);
         Ok(value)
     }
 
     /// Returns the text up to one of these characters, which is not consumed. An error contains the
     /// number of the line in which the text begins.
-    fn until(
+    fn read_until(
         &mut self,
         ends: &[Option<char>],
         began: usize,
@@ -212,7 +212,7 @@ pub fn refusal_of_value(
     let is_path = || value.starts_with('/') && !value.split('/').any(|part| part == "..");
     let priority = || value.parse::<i32>().is_ok_and(|it| (-1..=0x7fff).contains(&it));
     let (is_accepted, why) = match key {
-        "zram-size" | "zram-resident-limit" => return refusal_of_size(value, ram, variables),
+        "zram-size" | "zram-resident-limit" => return explain_rejected_size(value, ram, variables),
         "host-memory-limit" | "memory-limit" | "max-zram-size" => {
             (is_size_or_none(), "the value must be a number of MiB or none")
         }
@@ -231,7 +231,7 @@ pub fn refusal_of_value(
 
 const EXPRESSION: &str = "the value is no expression that zram-generator can evaluate";
 
-fn refusal_of_size(value: &str, ram: Option<f64>, variables: bool) -> Option<&'static str> {
+fn explain_rejected_size(value: &str, ram: Option<f64>, variables: bool) -> Option<&'static str> {
     let mut slab = fasteval::Slab::new();
     let Ok(parsed) = fasteval::Parser::new().parse_noclear(value, &mut slab.ps) else {
         return Some(EXPRESSION);

@@ -25,7 +25,7 @@ pub(crate) fn has_pattern(path: &str) -> bool {
 }
 
 /// Returns the settings in the table for a path without its leading `/`; empty if there are none.
-pub(crate) fn targets(path: &str) -> Vec<Target> {
+pub(crate) fn find_targets(path: &str) -> Vec<Target> {
     if path.len() > LONGEST {
         return Vec::new();
     }
@@ -47,7 +47,7 @@ fn match_path(knob: &'static Knob, path: &str) -> Option<Target> {
     let mut given = path.split('/');
     let mut filled = Vec::new();
     for part in knob.path.split('/') {
-        filled.extend(part_matched(part, given.next()?)?);
+        filled.extend(match_component(part, given.next()?)?);
     }
     if given.next().is_some() {
         return None;
@@ -59,17 +59,17 @@ fn match_path(knob: &'static Knob, path: &str) -> Option<Target> {
 /// Matches a component `given` of a path with a component of a path in the table. Returns the text
 /// that matches the placeholder, or `Some(None)` if there is no placeholder; `None` if the
 /// components do not match.
-fn part_matched<'g>(part: &str, given: &'g str) -> Option<Option<&'g str>> {
+fn match_component<'g>(part: &str, given: &'g str) -> Option<Option<&'g str>> {
     let Some((before, _)) = part.split_once('{') else {
-        return (part == given || fits(given, part)).then_some(None);
+        return (part == given || matches_pattern(given, part)).then_some(None);
     };
     match given.strip_prefix(before) {
         Some(rest) => (!rest.is_empty()).then_some(Some(rest)),
-        None => fits(given, &format!("{before}0")).then_some(Some("*")),
+        None => matches_pattern(given, &format!("{before}0")).then_some(Some("*")),
     }
 }
 
-fn fits(pattern: &str, text: &str) -> bool {
+fn matches_pattern(pattern: &str, text: &str) -> bool {
     has_pattern(pattern) && glob::Pattern::new(pattern).is_ok_and(|pattern| pattern.matches(text))
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn names_in(path: &str) -> Vec<String> {
-        targets(path).iter().map(Target::to_string).collect()
+        find_targets(path).iter().map(Target::to_string).collect()
     }
 
     #[test]
@@ -107,8 +107,8 @@ mod tests {
     fn a_path_that_no_file_can_have_is_no_setting() {
         let rest = "sys/block/zram/disksize".len();
         let long = |length: usize| format!("sys/block/zram{}/disksize", "3".repeat(length - rest));
-        assert!(!targets(&long(LONGEST)).is_empty());
-        assert_eq!(targets(&long(LONGEST + 1)), []);
+        assert!(!find_targets(&long(LONGEST)).is_empty());
+        assert_eq!(find_targets(&long(LONGEST + 1)), []);
     }
 
     #[test]

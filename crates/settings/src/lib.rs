@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_there_is_no_wish() {
+    fn a_host_without_files_has_an_empty_configuration() {
         let read = read(&host::<&str>([]));
         assert_eq!((read.settings.len(), read.sysctl_files, read.managers.len()), (0, 0, 0));
         assert!(read.resume_device.value().is_none());

@@ -72,7 +72,7 @@ pub fn options(line: &[u8]) -> Option<(&'static str, Vec<(String, String)>)> {
 /// they reveal nothing about the host.
 #[must_use]
 pub fn is_parameter(module: &str, key: &str) -> bool {
-    key == "num_devices" || matches!(parameter(module, key), Target::Knob { .. })
+    key == "num_devices" || matches!(target_of_parameter(module, key), Target::Knob { .. })
 }
 
 fn add_options(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
@@ -82,15 +82,15 @@ fn add_options(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
     let is_built_in = BUILT_IN.contains(&module) && *effect == Effect::Applied;
     let effect = if is_built_in { &built_in } else { effect };
     for (key, value) in pairs {
-        all.add(parameter(module, &key), value.as_bytes(), line, effect);
+        all.add(target_of_parameter(module, &key), value.as_bytes(), line, effect);
     }
 }
 
 /// Returns the target of a module's parameter: a setting of the table, or a parameter that is not
 /// in the table.
-fn parameter(module: &str, key: &str) -> Target {
+fn target_of_parameter(module: &str, key: &str) -> Target {
     let path = format!("sys/module/{module}/parameters/{key}");
-    let known = knob_path::targets(&path).into_iter().next();
+    let known = knob_path::find_targets(&path).into_iter().next();
     known.unwrap_or_else(|| Target::Parameter(Name::from(format!("{module}.{key}").as_str())))
 }
 
@@ -103,9 +103,11 @@ fn command_line(host: &HostRoot) -> Vec<PersistentSetting> {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             match key {
                 "hugepagesz" => page_size = Some(value),
-                "hugepages" => all.add(pool(page_size), value.as_bytes(), line, &Effect::Applied),
+                "hugepages" => {
+                    all.add(pool_of_size(page_size), value.as_bytes(), line, &Effect::Applied)
+                }
                 _ => {
-                    for (target, value) in parameters(key, value) {
+                    for (target, value) in parse_parameter(key, value) {
                         all.add(target, value.as_bytes(), line, &Effect::Applied);
                     }
                 }
@@ -117,7 +119,7 @@ fn command_line(host: &HostRoot) -> Vec<PersistentSetting> {
 
 /// Returns the hugetlb pool whose size `hugepages=` sets: the one for the `hugepagesz=` before it,
 /// or the one of the default size.
-fn pool(page_size: Option<&str>) -> Target {
+fn pool_of_size(page_size: Option<&str>) -> Target {
     match page_size.and_then(kernel_size) {
         Some(size) => Target::instance_of("hugetlb.nr_hugepages", &size),
         None => Target::of_knob("vm.nr_hugepages"),
@@ -146,20 +148,20 @@ const PLAIN: [&str; 8] = [
 ];
 
 /// Returns the settings that one parameter of the kernel's command line sets, with their values.
-fn parameters(key: &str, value: &str) -> Vec<(Target, String)> {
+fn parse_parameter(key: &str, value: &str) -> Vec<(Target, String)> {
     let one = |target| vec![(target, value.to_owned())];
     match key {
         "transparent_hugepage" => one(Target::of_knob("thp.enabled")),
         "transparent_hugepage_shmem" => one(Target::of_knob("thp.shmem_enabled")),
-        "thp_anon" => by_size("thp.size.enabled", value),
-        "thp_shmem" => by_size("thp.size.shmem_enabled", value),
+        "thp_anon" => parse_by_size("thp.size.enabled", value),
+        "thp_shmem" => parse_by_size("thp.size.shmem_enabled", value),
         key if PLAIN.contains(&key) => one(Target::Parameter(Name::from(key))),
         key => match key.split_once('.') {
             Some(("sysctl", name)) => {
                 sysctl::targets_of(name).into_iter().map(|it| (it, value.to_owned())).collect()
             }
             Some((module, name)) if MODULES.contains(&module.replace('-', "_").as_str()) => {
-                one(parameter(&module.replace('-', "_"), &name.replace('-', "_")))
+                one(target_of_parameter(&module.replace('-', "_"), &name.replace('-', "_")))
             }
             _ => Vec::new(),
         },
@@ -168,7 +170,7 @@ fn parameters(key: &str, value: &str) -> Vec<(Target, String)> {
 
 /// Parses a parameter that contains values for several huge page sizes, such as
 /// `16K-64K,2M:always;32K:never`.
-fn by_size(knob: &'static str, value: &str) -> Vec<(Target, String)> {
+fn parse_by_size(knob: &'static str, value: &str) -> Vec<(Target, String)> {
     let mut all = Vec::new();
     for group in value.split(';') {
         let Some((sizes, policy)) = group.split_once(':') else { continue };
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn sizes_that_never_end_end() {
-        assert_eq!(by_size("thp.size.enabled", "0K-9999999999999999999G:always").len(), 0);
-        assert!(by_size("thp.size.enabled", "1K-17179869183G:always").len() <= 64);
+        assert_eq!(parse_by_size("thp.size.enabled", "0K-9999999999999999999G:always").len(), 0);
+        assert!(parse_by_size("thp.size.enabled", "1K-17179869183G:always").len() <= 64);
     }
 }

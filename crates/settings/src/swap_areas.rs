@@ -26,7 +26,7 @@ const WANTS: [&str; 2] =
 
 pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
     let mut all = Collector::new(host, Mechanism::Fstab);
-    let by_kernel = switched_off(host);
+    let by_kernel = find_switch_off(host);
     all.lines(FSTAB, |all, line| {
         let Some(swap) = fstab_line(line.bytes) else { return };
         let unit = unit_of(&swap.area);
@@ -46,7 +46,7 @@ pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
 }
 
 /// Returns the word on the kernel's command line that makes systemd ignore swap in fstab.
-fn switched_off(host: &HostRoot) -> Option<String> {
+fn find_switch_off(host: &HostRoot) -> Option<String> {
     let line = host.bytes(modules::COMMAND_LINE).ok()?;
     let is_off = |value: &str| matches!(value, "0" | "no" | "n" | "false" | "f" | "off");
     let words = words(&line).filter_map(|word| std::str::from_utf8(word).ok());

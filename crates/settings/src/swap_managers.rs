@@ -261,7 +261,7 @@ impl SwapManager {
             let Some((key, unit)) = self.keys.iter().find(|(known, _)| *known == key) else {
                 return;
             };
-            let value = without_quotes(value);
+            let value = remove_quotes(value);
             if !value.is_empty() {
                 all.add(self.target(key), &[value, unit.as_bytes()].concat(), line, effect);
             }
@@ -292,7 +292,7 @@ fn split_option(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Returns the value of an assignment in a shell file, without its quotes and without a comment
 /// after it.
-fn without_quotes(value: &[u8]) -> &[u8] {
+fn remove_quotes(value: &[u8]) -> &[u8] {
     let end = match value.first() {
         Some(quote @ (b'"' | b'\'')) => {
             let inner = &value[1..];

@@ -44,7 +44,7 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     // a link `99-sysctl.conf` usually points to /etc/sysctl.conf
     let is_linked =
         files.iter().any(|file| is_read(file) && file.path.ends_with("/99-sysctl.conf"));
-    let conf = (!is_linked && host.exists(CONF)).then(|| conf(host));
+    let conf = (!is_linked && host.exists(CONF)).then(|| effect_of_sysctl_conf(host));
     count += usize::from(conf.is_some());
     let mut explicit = Collector::new(host, Mechanism::Sysctl);
     let mut reader = Reader::default();
@@ -55,11 +55,11 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     if let Some(effect) = conf {
         explicit.lines(CONF, |all, line| reader.line(all, line, &effect));
     }
-    Sysctl { settings: reader.without_excluded(explicit.into_settings_with_order()), files: count }
+    Sysctl { settings: reader.mark_excluded(explicit.into_settings_with_order()), files: count }
 }
 
 /// Whether the lines of `/etc/sysctl.conf` are applied if there is no link to the file.
-fn conf(host: &HostRoot) -> Effect {
+fn effect_of_sysctl_conf(host: &HostRoot) -> Effect {
     if !host.exists(BOOTED_BY_SYSTEMD) {
         return Effect::Applied;
     }
@@ -84,7 +84,7 @@ const NAME: usize = 1;
 impl Reader {
     fn line(&mut self, all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
         let Some(found) = assignment(line.bytes) else {
-            return misspelled(all, line, effect);
+            return add_misspelled(all, line, effect);
         };
         let is_read = *effect == Effect::Applied;
         let Some(value) = &found.value else {
@@ -94,7 +94,7 @@ impl Reader {
             }
             return;
         };
-        let value = without_comment(value);
+        let value = remove_comment(value);
         for target in found.targets {
             if is_read && !found.is_pattern {
                 *self.named.entry(target.clone()).or_default() += 1;
@@ -106,7 +106,7 @@ impl Reader {
 
     /// Marks the settings that a line without a value excludes: all assignments before that line,
     /// and those by patterns.
-    fn without_excluded(
+    fn mark_excluded(
         self,
         mut settings: Vec<(usize, PersistentSetting)>,
     ) -> Vec<PersistentSetting> {
@@ -135,7 +135,7 @@ fn ignore(setting: &mut PersistentSetting) {
 /// Returns the numbers at the beginning of a value that is followed by a comment. sysctl does not
 /// support comments after a value and writes all of the text; the kernel then uses the numbers and
 /// ignores what follows.
-fn without_comment(value: &[u8]) -> Vec<u8> {
+fn remove_comment(value: &[u8]) -> Vec<u8> {
     let is_number = |word: &&[u8]| word.iter().all(u8::is_ascii_digit);
     let numbers: Vec<&[u8]> = words(value).take_while(is_number).collect();
     let next = words(value).nth(numbers.len());
@@ -169,7 +169,7 @@ const OTHER_NAMES: &[&str] = &[
 
 /// If a line assigns a name below `vm` that does not exist, or a name without `vm`, adds it as not
 /// applied to the setting that was probably meant.
-fn misspelled(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
+fn add_misspelled(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
     let Some((key, value)) = split_assignment(line.bytes) else { return };
     let Ok(key) = std::str::from_utf8(key.strip_prefix(b"-").unwrap_or(key)) else { return };
     if *effect != Effect::Applied || value.is_empty() || knob_path::has_pattern(key) {
@@ -188,8 +188,8 @@ fn misspelled(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
         return;
     }
     let why = format!("its name is {key}, and there is no such sysctl (vm.{meant} meant?)");
-    for target in knob_path::targets(&format!("{VM}{meant}")) {
-        let value = without_comment(&fold_spaces(value));
+    for target in knob_path::find_targets(&format!("{VM}{meant}")) {
+        let value = remove_comment(&fold_spaces(value));
         all.add_at(NAME, target, &value, line, &Effect::Ignored(why.clone().into()));
     }
 }
@@ -244,7 +244,7 @@ pub fn targets_of(key: &str) -> Vec<Target> {
     };
     let is_path = key.find(['.', '/']).is_none_or(|at| key[at..].starts_with('/'));
     let path = if is_path { key.to_owned() } else { key.chars().map(swap).collect() };
-    knob_path::targets(&format!("proc/sys/{path}"))
+    knob_path::find_targets(&format!("proc/sys/{path}"))
 }
 
 #[cfg(test)]

@@ -60,14 +60,14 @@ fn add(
     let Some((path, value)) = resolved else {
         let target = Target::Parameter(Name::from(item.path.as_str()));
         let why = "it has a specifier that pagewise does not resolve";
-        let effect = worse(effect, &Effect::Unknown(why.into()));
+        let effect = more_restrictive_effect(effect, &Effect::Unknown(why.into()));
         return all.add(target, item.value.as_bytes(), line, &effect);
     };
-    let targets = knob_path::targets(path.trim_start_matches('/'));
+    let targets = knob_path::find_targets(path.trim_start_matches('/'));
     if targets.is_empty() {
         return;
     }
-    let mut effect = worse(effect, &item.effect);
+    let mut effect = more_restrictive_effect(effect, &item.effect);
     let mut place = known.len();
     match known.get(&path) {
         Some(first) => {
@@ -91,7 +91,7 @@ fn add(
 
 /// Combines the effect of a file with that of a line. If the whole file is not applied, its reason
 /// takes precedence over that of the line.
-fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
+fn more_restrictive_effect(of_file: &Effect, of_line: &Effect) -> Effect {
     if *of_file == Effect::Applied { of_line.clone() } else { of_file.clone() }
 }
 
@@ -215,7 +215,7 @@ fn resolve(text: &str, release: &str) -> Option<String> {
 #[must_use]
 pub fn is_known(line: &[u8]) -> bool {
     item(line).is_some_and(|item| {
-        let targets = knob_path::targets(item.path.trim_start_matches('/'));
+        let targets = knob_path::find_targets(item.path.trim_start_matches('/'));
         let fields: Vec<&[u8]> = words(line).skip(2).take(4).collect();
         let has_defaults = fields.iter().all(|field| *field == b"-");
         !targets.is_empty() && has_defaults && is_plain(item.value.as_bytes())

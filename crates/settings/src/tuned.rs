@@ -18,7 +18,7 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target
 
 use crate::collector::Collector;
 use crate::limits::{CONFIG_LINES, TUNED_PROFILES};
-use crate::tuned_profile::{ProfileOption, Section, Sections, header, list, parse};
+use crate::tuned_profile::{ProfileOption, Section, Sections, parse, parse_header, split_list};
 use crate::{knob_path, modules, sysctl};
 
 pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
@@ -90,7 +90,7 @@ impl Profiles<'_> {
             return;
         };
         let included = match parse(text.first_lines(self.host, CONFIG_LINES)) {
-            Ok(sections) => included(&sections),
+            Ok(sections) => list_included(&sections),
             Err(error) => {
                 self.refuse(format!("{} {}", error.line.source(), error.why));
                 Vec::new()
@@ -117,9 +117,9 @@ impl Profiles<'_> {
         let boots_with_policy = self.host.bytes(modules::COMMAND_LINE).is_ok_and(|line| {
             memchr::memmem::find(&line, b"transparent_hugepage=").is_some_and(|at| at > 0)
         });
-        for section in sections.applied() {
+        for section in sections.applied_sections() {
             for ProfileOption { key, value, line } in &section.options {
-                let expanded = sections.expanded(value);
+                let expanded = sections.expand(value);
                 let value = expanded.as_ref().unwrap_or(value);
                 let is_of_one_line = !value.contains(&b'\n');
                 let Some((targets, value)) = setting(section.plugin(), key, value) else {
@@ -157,13 +157,13 @@ pub fn plain(name: &[u8]) -> Option<&str> {
 
 /// Parses a line such as `[sysctl]` into the name of the section that it begins.
 pub fn section(line: &[u8]) -> Option<&[u8]> {
-    header(line.trim_ascii())
+    parse_header(line.trim_ascii())
 }
 
 /// The names after `include=` in `[main]`, in order.
-fn included(profile: &[Section<'_>]) -> Vec<Vec<u8>> {
+fn list_included(profile: &[Section<'_>]) -> Vec<Vec<u8>> {
     let main = profile.iter().find(|section| section.name == b"main");
-    main.and_then(|main| main.last(b"include")).map(list).unwrap_or_default()
+    main.and_then(|main| main.last_value(b"include")).map(split_list).unwrap_or_default()
 }
 
 /// The parts of a profile that a recording may contain.
@@ -214,9 +214,9 @@ pub fn setting(plugin: &[u8], key: &[u8], value: &[u8]) -> Option<(Vec<Target>, 
     let key = std::str::from_utf8(key).ok()?;
     let value = crate::collector::fold_spaces(value);
     let (targets, value) = match plugin {
-        b"sysctl" => (sysctl::targets_of(key), unquoted(value)),
-        b"sysfs" => (knob_path::targets(key.trim_start_matches('/')), value),
-        b"vm" => of_vm(key, value)?,
+        b"sysctl" => (sysctl::targets_of(key), remove_quotes(value)),
+        b"sysfs" => (knob_path::find_targets(key.trim_start_matches('/')), value),
+        b"vm" => settings_of_vm_option(key, value)?,
         _ => return None,
     };
     (!targets.is_empty()).then_some((targets, value))
@@ -224,7 +224,7 @@ pub fn setting(plugin: &[u8], key: &[u8], value: &[u8]) -> Option<(Vec<Target>, 
 
 /// Returns the settings that an option of the plugin `vm` sets (`tuned/plugins/plugin_vm.py`);
 /// `None` if the plugin rejects the value or has no such option.
-fn of_vm(key: &str, value: Vec<u8>) -> Option<(Vec<Target>, Vec<u8>)> {
+fn settings_of_vm_option(key: &str, value: Vec<u8>) -> Option<(Vec<Target>, Vec<u8>)> {
     let percent = value.strip_suffix(b"%").map(<[u8]>::to_vec);
     let knob = match (key, &percent) {
         ("transparent_hugepages" | "transparent_hugepage", None) => {
@@ -244,7 +244,7 @@ fn of_vm(key: &str, value: Vec<u8>) -> Option<(Vec<Target>, Vec<u8>)> {
 }
 
 /// Returns a value without the quotation marks around it.
-fn unquoted(value: Vec<u8>) -> Vec<u8> {
+fn remove_quotes(value: Vec<u8>) -> Vec<u8> {
     let inner = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
     inner.map(<[u8]>::to_vec).unwrap_or(value)
 }

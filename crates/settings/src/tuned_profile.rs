@@ -30,23 +30,25 @@ pub(crate) struct Section<'t> {
 
 impl<'t> Section<'t> {
     /// Returns the value of an option; if there are several with the same name, the last one.
-    pub(crate) fn last(&self, key: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn last_value(&self, key: &[u8]) -> Option<&[u8]> {
         let of_key = self.options.iter().rev().find(|option| option.key == key);
         of_key.map(|option| option.value.as_slice())
     }
 
     fn is_on(&self, key: &[u8]) -> Option<bool> {
-        self.last(key).map(|value| matches!(value, b"True" | b"true" | b"1"))
+        self.last_value(key).map(|value| matches!(value, b"True" | b"true" | b"1"))
     }
 
     /// Returns the plugin that reads the section.
     pub(crate) fn plugin(&self) -> &[u8] {
-        self.last(b"type").unwrap_or(&self.name)
+        self.last_value(b"type").unwrap_or(&self.name)
     }
 
     /// Whether the section applies only to some machines.
     pub(crate) fn is_conditional(&self) -> bool {
-        [b"uname_regex".as_slice(), b"cpuinfo_regex"].iter().any(|key| self.last(key).is_some())
+        [b"uname_regex".as_slice(), b"cpuinfo_regex"]
+            .iter()
+            .any(|key| self.last_value(key).is_some())
     }
 }
 
@@ -65,7 +67,7 @@ pub(crate) fn parse<'t>(
     let mut option_is_open = false;
     let mut indent = 0;
     for line in lines {
-        let text = without_comment(line.bytes);
+        let text = remove_comment(line.bytes);
         if text.is_empty() {
             continue;
         }
@@ -80,7 +82,7 @@ pub(crate) fn parse<'t>(
             continue;
         }
         indent = own_indent;
-        if let Some(name) = header(text) {
+        if let Some(name) = parse_header(text) {
             option_is_open = false;
             // two sections of the same name are merged to one
             let known = sections.iter().position(|section| section.name == name);
@@ -108,7 +110,7 @@ pub(crate) fn parse<'t>(
 }
 
 /// Returns a line without its comment and without white space around it.
-fn without_comment(line: &[u8]) -> &[u8] {
+fn remove_comment(line: &[u8]) -> &[u8] {
     let text = line.trim_ascii();
     if text.starts_with(b"#") || text.starts_with(b";") {
         return b"";
@@ -120,7 +122,7 @@ fn without_comment(line: &[u8]) -> &[u8] {
 
 /// Parses the header of a section, such as `[sysctl]`, into its name. Text after the last bracket
 /// is ignored.
-pub(crate) fn header(text: &[u8]) -> Option<&[u8]> {
+pub(crate) fn parse_header(text: &[u8]) -> Option<&[u8]> {
     let inner = text.strip_prefix(b"[")?;
     let end = inner.iter().rposition(|&byte| byte == b']')?;
     (end > 0).then(|| &inner[..end])
@@ -160,7 +162,7 @@ impl<'t> Sections<'t> {
             self.variables.clear();
         }
         for option in &section.options {
-            let value = self.expanded(&option.value).unwrap_or_else(|| option.value.clone());
+            let value = self.expand(&option.value).unwrap_or_else(|| option.value.clone());
             self.variables.insert(option.key.clone(), value);
         }
     }
@@ -169,7 +171,7 @@ impl<'t> Sections<'t> {
         let known = self.merged.iter().position(|merged| merged.section.name == section.name);
         let is_enabled = section.is_on(b"enabled").unwrap_or(true);
         let is_conditional = section.is_conditional();
-        let priority = section.last(b"priority").map_or(Some(None), |text| {
+        let priority = section.last_value(b"priority").map_or(Some(None), |text| {
             Some(std::str::from_utf8(text).ok().and_then(|text| text.trim().parse::<i64>().ok()))
         });
         let priority = priority.flatten();
@@ -178,7 +180,8 @@ impl<'t> Sections<'t> {
                 merged.is_enabled = is_enabled;
                 merged.is_conditional |= is_conditional;
                 merged.priority = priority.unwrap_or(merged.priority);
-                let dropped: Vec<Vec<u8>> = section.last(b"drop").map(list).unwrap_or_default();
+                let dropped: Vec<Vec<u8>> =
+                    section.last_value(b"drop").map(split_list).unwrap_or_default();
                 merged.section.options.retain(|option| !dropped.contains(&option.key));
                 // the plugin of the newer section is used
                 merged.section.options.retain(|option| option.key != b"type");
@@ -197,7 +200,7 @@ impl<'t> Sections<'t> {
 
     /// Returns the sections that TuneD applies on every machine, in the order in which it applies
     /// them.
-    pub(crate) fn applied(&self) -> Vec<&Section<'t>> {
+    pub(crate) fn applied_sections(&self) -> Vec<&Section<'t>> {
         let of_all = |merged: &&Merged<'t>| merged.is_enabled && !merged.is_conditional;
         let mut all: Vec<&Merged<'t>> = self.merged.iter().filter(of_all).collect();
         all.sort_by_key(|merged| merged.priority);
@@ -206,7 +209,7 @@ impl<'t> Sections<'t> {
 
     /// Returns a value with its variables replaced; `None` if a variable is unknown or a function
     /// computes the value.
-    pub(crate) fn expanded(&self, value: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn expand(&self, value: &[u8]) -> Option<Vec<u8>> {
         let mut rest = value;
         let mut all = Vec::new();
         while let Some(at) = memchr::memmem::find(rest, b"${") {
@@ -221,7 +224,7 @@ impl<'t> Sections<'t> {
 }
 
 /// Splits a list of names such as `a, b;c`.
-pub(crate) fn list(names: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn split_list(names: &[u8]) -> Vec<Vec<u8>> {
     let names = names.split(|byte| matches!(byte, b',' | b';')).map(<[u8]>::trim_ascii);
     names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
 }

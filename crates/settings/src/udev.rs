@@ -45,7 +45,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
                 rule.clear();
                 return;
             }
-            let (to, label) = jump(&rule);
+            let (to, label) = parse_jump(&rule);
             jumps.retain(|open| label.as_ref() != Some(open));
             let is_jumped = Effect::Unknown("a GOTO before the rule may jump over it".into());
             let may_apply = jumps.is_empty() || effect != Effect::Applied;
@@ -76,7 +76,7 @@ const MAX_RULE: usize = 16 << 10;
 const MAX_JUMPS: usize = 64;
 
 /// Returns the label that a rule jumps to, and the label that the rule itself has.
-fn jump(text: &[u8]) -> (Option<String>, Option<String>) {
+fn parse_jump(text: &[u8]) -> (Option<String>, Option<String>) {
     let has_words =
         ["GOTO", "LABEL"].iter().any(|it| memchr::memmem::find(text, it.as_bytes()).is_some());
     let Ok(text) = std::str::from_utf8(text) else { return (None, None) };
@@ -160,7 +160,7 @@ pub fn rule(text: &[u8]) -> Option<Rule> {
     }
     let tokens = tokens(text);
     let devices = devices(&tokens);
-    let mut rule = Rule { effect: conditions(&tokens), ..Rule::default() };
+    let mut rule = Rule { effect: judge_conditions(&tokens), ..Rule::default() };
     for token in &tokens {
         if token.sets("SYSCTL") {
             let targets = sysctl::targets_of(token.attribute).into_iter();
@@ -168,7 +168,7 @@ pub fn rule(text: &[u8]) -> Option<Rule> {
         } else if token.sets("ATTR") {
             for device in &devices {
                 let path = format!("sys/block/zram{device}/{}", token.attribute);
-                let targets = knob_path::targets(&path).into_iter();
+                let targets = knob_path::find_targets(&path).into_iter();
                 rule.sets.extend(targets.map(|target| (target, token.value.clone())));
             }
             if token.attribute == "disksize" {
@@ -194,7 +194,7 @@ fn devices(tokens: &[Token<'_>]) -> Vec<String> {
 }
 
 /// Whether the conditions of a rule match a zram device when it appears or gets its size.
-fn conditions(tokens: &[Token<'_>]) -> Effect {
+fn judge_conditions(tokens: &[Token<'_>]) -> Effect {
     let is_zram = |token: &Token<'_>| match (token.key, token.attribute) {
         ("KERNEL", _) => token.operator == "==" && token.value.starts_with("zram"),
         ("SUBSYSTEM", _) => matches!(token.value.as_str(), "block" | "module"),
@@ -217,7 +217,7 @@ fn conditions(tokens: &[Token<'_>]) -> Effect {
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut rest = text;
     let mut all = Vec::new();
-    while let Some((token, after)) = token(rest) {
+    while let Some((token, after)) = parse_token(rest) {
         all.push(token);
         rest = after;
         if all.len() >= 256 {
@@ -228,7 +228,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 }
 
 /// Parses one part of a rule, `KEY{attribute}=="value",`, and returns it with the remaining text.
-fn token(text: &str) -> Option<(Token<'_>, &str)> {
+fn parse_token(text: &str) -> Option<(Token<'_>, &str)> {
     let text = text.trim_start_matches([' ', '\t', ',']);
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?;
     let (key, mut rest) = text.split_at(end);
@@ -285,7 +285,7 @@ pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
         let is_sysctl = token.key == "SYSCTL" && !sysctl::targets_of(token.attribute).is_empty();
         let path = || format!("sys/block/zram0/{}", token.attribute);
         let is_attribute = token.key == "ATTR"
-            && (token.attribute == "initstate" || !knob_path::targets(&path()).is_empty());
+            && (token.attribute == "initstate" || !knob_path::find_targets(&path()).is_empty());
         let is_condition = match token.key {
             "KERNEL" => is_kernel(&token.value),
             "SUBSYSTEM" => matches!(token.value.as_str(), "block" | "module"),

@@ -74,11 +74,19 @@ pub(crate) fn read_generator(host: &HostRoot) -> (Vec<PersistentSetting>, Option
         read_generator_file(&mut all, main, &general);
     }
     for file in drop_ins {
-        read_generator_file(&mut all, &file.path, &worse(&general, file.effect()));
+        read_generator_file(
+            &mut all,
+            &file.path,
+            &more_restrictive_effect(&general, file.effect()),
+        );
     }
     for hidden in found {
         let why = format!("/{} is read instead", main.map_or("", String::as_str));
-        read_generator_file(&mut all, hidden, &worse(&general, Effect::Ignored(why.into())));
+        read_generator_file(
+            &mut all,
+            hidden,
+            &more_restrictive_effect(&general, Effect::Ignored(why.into())),
+        );
     }
     (all.finish(), refused)
 }
@@ -90,7 +98,7 @@ fn find_refused<'p>(host: &HostRoot, files: impl Iterator<Item = &'p str>) -> Op
     let mut variables = false;
     for path in files {
         let Ok(bytes) = host.bytes(path) else { continue };
-        let check = |bytes: &[u8], variables: &mut bool| first_error(bytes, ram, variables);
+        let check = |bytes: &[u8], variables: &mut bool| find_first_error(bytes, ram, variables);
         let Some(error) = check(&bytes, &mut variables) else { continue };
         let lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
         let line = *lines.get(error.line.checked_sub(1)?)?;
@@ -118,7 +126,7 @@ fn find_refused<'p>(host: &HostRoot, files: impl Iterator<Item = &'p str>) -> Op
 }
 
 /// Returns the first line of a file that zram-generator rejects, because of its form or its value.
-pub(crate) fn first_error(
+pub(crate) fn find_first_error(
     bytes: &[u8],
     ram: Option<f64>,
     variables: &mut bool,
@@ -159,7 +167,7 @@ fn ram_in_mebibytes(host: &HostRoot) -> Option<f64> {
 
 /// Combines the effect of all files with that of one file. If no file is applied, that reason takes
 /// precedence over the reason of the single file.
-fn worse(of_all: &Effect, of_file: Effect) -> Effect {
+fn more_restrictive_effect(of_all: &Effect, of_file: Effect) -> Effect {
     if *of_all == Effect::Applied { of_file } else { of_all.clone() }
 }
 
@@ -194,7 +202,7 @@ fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
         } else if let (Some(device), Some((key, value))) = (&device, generator_key(line.bytes)) {
             let number = line.source().line_number().and_then(|it| usize::try_from(it).ok());
             let as_read = assignments.iter().find(|it| Some(it.line) == number);
-            let effect = worse(effect, effect_of_line(key, value, as_read));
+            let effect = more_restrictive_effect(effect, effect_of_line(key, value, as_read));
             let value = as_read.filter(|it| it.key == key).map_or(value, |it| it.value.as_bytes());
             add_generator_key(all, device, key, value, line, &effect);
         }
@@ -248,8 +256,8 @@ fn add_generator_key(
     let number = device.trim_start_matches("zram");
     let knob = |knob| Target::instance_of(knob, number);
     match key {
-        "zram-size" => all.add(knob("zram.disksize"), &mebibytes(value), line, effect),
-        "zram-resident-limit" => all.add(knob("zram.mem_limit"), &mebibytes(value), line, effect),
+        "zram-size" => all.add(knob("zram.disksize"), &add_unit(value), line, effect),
+        "zram-resident-limit" => all.add(knob("zram.mem_limit"), &add_unit(value), line, effect),
         "compression-algorithm" => all.add(knob("zram.comp_algorithm"), value, line, effect),
         "writeback-device" => all.add(knob("zram.backing_dev"), value, line, effect),
         "swap-priority" => {
@@ -265,7 +273,7 @@ fn add_generator_key(
 
 /// Formats a size in the file of zram-tools with its unit. A plain number is in MiB; other values
 /// are expressions.
-fn mebibytes(value: &[u8]) -> Vec<u8> {
+fn add_unit(value: &[u8]) -> Vec<u8> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     if is_number { [value, b"M"].concat() } else { value.to_vec() }
 }

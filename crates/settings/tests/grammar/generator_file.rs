@@ -5,12 +5,13 @@
 mod generator_table;
 
 use super::*;
-use crate::zram_managers::first_error;
+use crate::zram_managers::find_first_error;
 use generator_table::FILES;
 
 /// The first error of a file, values included; `None` if zram-generator accepts it.
 fn error(text: &str) -> Option<(usize, &'static str)> {
-    first_error(text.as_bytes(), Some(2000.0), &mut false).map(|error| (error.line, error.what))
+    find_first_error(text.as_bytes(), Some(2000.0), &mut false)
+        .map(|error| (error.line, error.what))
 }
 
 #[test]
