@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 use fastrand::Rng;
 use pagewise_model::TrialLook;
 
-use crate::paired::{MISSES, rank};
+use crate::paired::{MISSES, rank_of_bound};
 
 /// Minimum number of pairs before the first look.
 const FIRST: usize = 9;
@@ -32,12 +32,12 @@ const PLAYED: usize = 20_000;
 /// Returns the looks of an experiment with this number of planned pairs; the last look is after all
 /// pairs.
 pub fn looks(pairs: u32) -> Vec<TrialLook> {
-    looks_until(pairs, pairs)
+    plan_looks_until(pairs, pairs)
 }
 
 /// Returns the looks of an experiment that was planned with `planned` pairs and ended after
 /// `pairs`.
-pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
+pub(crate) fn plan_looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
     let (planned, pairs) = (planned as usize, pairs as usize);
     static KNOWN: Mutex<KnownBoundaries> =
         Mutex::new(KnownBoundaries { looks: BTreeMap::new(), plays: None });
@@ -63,13 +63,13 @@ fn simulate_looks(
     after.retain(|look| *look < pairs);
     after.push(pairs.min(planned));
     let bounds = match after.as_slice() {
-        [only] if *only == planned || *only == 0 => vec![rank(*only, MISSES)],
+        [only] if *only == planned || *only == 0 => vec![rank_of_bound(*only, MISSES)],
         several => {
             let plays = match plays.take() {
                 Some(known) if known.planned == planned => plays.insert(known),
                 _ => plays.insert(NullExperiments::simulate(planned)),
             };
-            bounds(several, plays)
+            compute_bounds(several, plays)
         }
     };
     let counted = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -89,7 +89,7 @@ fn look_points(pairs: usize) -> Vec<usize> {
 }
 
 /// Returns the probability of an error that may be spent up to this fraction of the pairs.
-fn spending(share: f64) -> f64 {
+fn allowed_error(share: f64) -> f64 {
     2.0 * upper_tail(1.959_964 / share.sqrt())
 }
 
@@ -109,12 +109,12 @@ fn upper_tail(z: f64) -> f64 {
     reason = "a share of those played"
 )]
 fn max_crossings(share: f64) -> usize {
-    (spending(share) * PLAYED as f64) as usize
+    (allowed_error(share) * PLAYED as f64) as usize
 }
 
 /// Returns the bound of the test at each look. It is chosen such that, of the simulated experiments
 /// that are still running, as many cross the bound as the spending function allows.
-fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
+fn compute_bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     let mut running: Vec<usize> = (0..PLAYED).collect();
     let mut bounds = Vec::new();
     for &seen in after {
@@ -124,7 +124,8 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
         let mut sums: Vec<usize> = running.iter().copied().map(sum).collect();
         sums.sort_unstable();
         // all experiments with a sum below this cross the bound; they are not more than is allowed
-        let bound = sums.get(room).copied().unwrap_or(0).min(rank(seen, MISSES).unwrap_or(0));
+        let bound =
+            sums.get(room).copied().unwrap_or(0).min(rank_of_bound(seen, MISSES).unwrap_or(0));
         running.retain(|&experiment| sum(experiment) >= bound);
         bounds.push((bound > 0).then_some(bound));
     }
@@ -188,7 +189,7 @@ mod tests {
             let last = looks[looks.len() - 1];
             assert_eq!(last.0, pairs);
             let (bound, fixed) =
-                (last.1.unwrap() as f64, rank(pairs as usize, MISSES).unwrap() as f64);
+                (last.1.unwrap() as f64, rank_of_bound(pairs as usize, MISSES).unwrap() as f64);
             assert!((0.85..=1.0).contains(&(bound / fixed)), "{pairs}: {bound} of {fixed}");
         }
     }
@@ -197,13 +198,14 @@ mod tests {
     /// may be spent.
     #[test]
     fn an_experiment_that_was_cut_short_is_judged_by_the_looks_it_had() {
-        let cut: Vec<_> = looks_until(20, 13).iter().map(|look| (look.pairs, look.bound)).collect();
+        let cut: Vec<_> =
+            plan_looks_until(20, 13).iter().map(|look| (look.pairs, look.bound)).collect();
         assert_eq!(cut[..1], interim_looks(20)[..1]);
-        let (last, fixed) = (cut[1].1.unwrap() as usize, rank(13, MISSES).unwrap());
+        let (last, fixed) = (cut[1].1.unwrap() as usize, rank_of_bound(13, MISSES).unwrap());
         assert!(cut[1].0 == 13 && last < fixed, "{cut:?} {fixed}");
-        assert_eq!(looks_until(7, 7)[0].bound, Some(3));
-        assert_eq!(looks_until(7, 0)[0].bound, None);
-        assert_eq!(looks_until(20, 0)[0].bound, None);
+        assert_eq!(plan_looks_until(7, 7)[0].bound, Some(3));
+        assert_eq!(plan_looks_until(7, 0)[0].bound, None);
+        assert_eq!(plan_looks_until(20, 0)[0].bound, None);
     }
 
     /// The result does not depend on earlier calls, with this or another number of planned pairs.
@@ -215,7 +217,7 @@ mod tests {
             let again = simulate_looks(planned as usize, pairs as usize, &mut None);
             let kept = simulate_looks(planned as usize, pairs as usize, &mut plays);
             assert_eq!(kept, again, "{pairs} of {planned}");
-            assert_eq!(looks_until(planned, pairs), again, "{pairs} of {planned}");
+            assert_eq!(plan_looks_until(planned, pairs), again, "{pairs} of {planned}");
         }
     }
 
@@ -223,7 +225,7 @@ mod tests {
     /// 2.86, 2.34 and 2.02.
     #[test]
     fn what_is_spent_is_what_lan_and_de_mets_published() {
-        let all = [0.25, 0.5, 0.75, 1.0].map(spending);
+        let all = [0.25, 0.5, 0.75, 1.0].map(allowed_error);
         for (spent, published) in all.into_iter().zip([0.0001, 0.0056, 0.0236, 0.05]) {
             assert!((spent - published).abs() < 0.0001, "{spent} {published}");
         }

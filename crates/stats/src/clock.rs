@@ -4,7 +4,7 @@
 use pagewise_model::{Clock, MetricKind};
 
 /// Returns why a metric of this kind cannot be judged with this clock; `None` if it can.
-pub(crate) fn not_judged(kind: MetricKind, clock: Clock) -> Option<&'static str> {
+pub(crate) fn explain_not_judged(kind: MetricKind, clock: Clock) -> Option<&'static str> {
     match (kind, clock) {
         (MetricKind::Count | MetricKind::Said, _) | (_, Clock::Real) => None,
         (MetricKind::Cpu, Clock::Counted) => None,

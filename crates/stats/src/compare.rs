@@ -72,10 +72,12 @@ pub(crate) fn compare_metric(
         b_per_a: ratio.map(|ratio| ratio.estimate),
         interval,
         verdict,
-        more_pairs: ratio.filter(|_| !decided).and_then(|ratio| more_pairs(&ratio, min_effect)),
+        more_pairs: ratio
+            .filter(|_| !decided)
+            .and_then(|ratio| estimate_more_pairs(&ratio, min_effect)),
         detectable_effect: interval.map(|ends| (half_width(ends) * PROBABLY).exp_m1()),
-        outliers: [outliers(&a, &series.a_runs), outliers(&b, &series.b_runs)].concat(),
-        lack: ratio.is_none().then(|| why_no_ratio(&series.a, &series.b)),
+        outliers: [find_outliers(&a, &series.a_runs), find_outliers(&b, &series.b_runs)].concat(),
+        lack: ratio.is_none().then(|| explain_missing_ratio(&series.a, &series.b)),
     }
 }
 
@@ -86,7 +88,7 @@ pub(crate) fn with_half_event(metric: &Metric, values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| value + more).collect()
 }
 
-fn why_no_ratio(a: &[f64], b: &[f64]) -> String {
+fn explain_missing_ratio(a: &[f64], b: &[f64]) -> String {
     if a.is_empty() || b.is_empty() {
         "no pair of it is complete".to_owned()
     } else {
@@ -122,7 +124,7 @@ fn half_width([low, high]: [f64; 2]) -> f64 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to a thousand")]
 /// Returns the number of additional pairs after which the interval would probably exclude 1, or lie
 /// entirely within the effects that do not matter.
-fn more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
+fn estimate_more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
     let Some(interval) = ratio.interval else {
         // with fewer than six pairs there is no interval to extrapolate from
         return u32::try_from(6_usize.saturating_sub(ratio.pairs)).ok().filter(|more| *more > 0);
@@ -136,16 +138,16 @@ fn more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
 
 /// Numbers of the runs whose values differ from the median by more than 3.5 robust standard
 /// deviations, and by more than 2 %.
-fn outliers(values: &[f64], runs: &[u32]) -> Vec<u32> {
+fn find_outliers(values: &[f64], runs: &[u32]) -> Vec<u32> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let Some(middle) = median(&logs) else { return Vec::new() };
-    let usual = deviation(&logs, middle).max(0.02 / 3.5);
+    let usual = robust_deviation(&logs, middle).max(0.02 / 3.5);
     let far = |(log, _): &(&f64, &u32)| (**log - middle).abs() > 3.5 * usual;
     logs.iter().zip(runs).filter(far).map(|(_, run)| *run).collect()
 }
 
 /// Estimates the standard deviation in a robust way, from the median of the absolute deviations.
-pub(crate) fn deviation(values: &[f64], middle: f64) -> f64 {
+pub(crate) fn robust_deviation(values: &[f64], middle: f64) -> f64 {
     let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     median(&away).unwrap_or(0.0) * 1.4826
 }
@@ -165,7 +167,7 @@ mod tests {
     use pagewise_model::Clock;
 
     use super::*;
-    use crate::clock::not_judged;
+    use crate::clock::explain_not_judged;
 
     fn compare(a: &[f64], b: &[f64], bound: Option<u32>) -> TrialMetric {
         let runs = |from: u32, values: &[f64]| (from..).take(values.len()).collect();
@@ -224,7 +226,7 @@ mod tests {
         let series = Series { a: vec![1.0; 7], b: vec![2.0; 7], ..Series::default() };
         let judged = |clock, name: &str| {
             let metric = Metric::parse(name).unwrap();
-            let why = not_judged(metric.kind(), clock);
+            let why = explain_not_judged(metric.kind(), clock);
             compare_unless(why, &metric, false, &series, Some(3), 0.02)
         };
         for (clock, name, verdict) in [

@@ -33,7 +33,7 @@ pub fn dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDrop
         }
         let is_new = !dropped.iter().any(|gone| gone.arm == run.arm);
         let is_known = experiment.arms.iter().any(|arm| arm.name == run.arm);
-        if let Some(why) = why_dropped(experiment, &runs[..=at]).filter(|_| is_new && is_known) {
+        if let Some(why) = explain_drop(experiment, &runs[..=at]).filter(|_| is_new && is_known) {
             let bad = runs.iter().filter(|other| other.arm == run.arm && !other.end.is_good());
             let failed_runs = u32::try_from(bad.count()).unwrap_or(u32::MAX);
             dropped.push(TrialDropped { arm: run.arm.clone(), why, failed_runs });
@@ -49,7 +49,7 @@ pub fn kept_arms<'a>(experiment: &'a Experiment, dropped: &[TrialDropped]) -> Ve
 }
 
 /// Returns why the arm of the last run must be dropped after that run; `None` if the arm continues.
-fn why_dropped(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
+fn explain_drop(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
     let last = runs.last()?;
     if last.end == RunEnd::NotRun {
         return Some(last.refused.clone().unwrap_or_else(|| "it was refused".to_owned()));
@@ -65,10 +65,10 @@ fn why_dropped(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
     let warm_ups = experiment.warm_up as usize + usize::from(is_first);
     let never_warm = last.pair.is_none() && in_a_row >= warm_ups;
     let is_enough = in_a_row >= IN_A_ROW || in_pairs >= ALTOGETHER || never_warm;
-    is_enough.then(|| format!("{} in {bad} of {} runs", failure_in_words(last.end), of_arm.len()))
+    is_enough.then(|| format!("{} in {bad} of {} runs", describe_failure(last.end), of_arm.len()))
 }
 
-fn failure_in_words(end: RunEnd) -> &'static str {
+fn describe_failure(end: RunEnd) -> &'static str {
     match end {
         RunEnd::TimedOut => "it took too long",
         _ => "killed for lack of memory",

@@ -8,9 +8,9 @@ use pagewise_model::arm::{is_of_zram, of_neighbour, twice};
 use pagewise_model::{Clock, Program, TrialArm, TrialSetting, TrialSwap};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::not_judged;
+use crate::clock::explain_not_judged;
 use crate::metric::{Metric, NotAMetric};
-use crate::swap_kinds::{INSTEAD, not_comparable};
+use crate::swap_kinds::{INSTEAD, explain_not_comparable};
 
 /// Default number of pairs. With fewer than six there is no confidence interval; with seven, its
 /// coverage is 95 %.
@@ -168,7 +168,8 @@ impl Experiment {
     fn check_swap(&self) -> Result<(), Unsound> {
         let primary = &self.primary().name;
         let others = self.arms.iter().skip(1);
-        let why = others.filter_map(|arm| not_comparable(primary, &self.arms[0], arm)).next();
+        let why =
+            others.filter_map(|arm| explain_not_comparable(primary, &self.arms[0], arm)).next();
         why.map_or(Ok(()), |why| {
             Err(Unsound::CannotDecide { metric: primary.clone(), why, instead: INSTEAD })
         })
@@ -176,7 +177,7 @@ impl Experiment {
 
     fn check_clock(&self) -> Result<(), Unsound> {
         let primary = self.primary();
-        let Some(why) = not_judged(primary.kind(), self.clock) else { return Ok(()) };
+        let Some(why) = explain_not_judged(primary.kind(), self.clock) else { return Ok(()) };
         let instead = match self.clock {
             Clock::Counted => "cpu (which counts instructions there), refaults or scanned",
             _ => "refaults, scanned or major-faults",

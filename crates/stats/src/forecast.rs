@@ -21,7 +21,7 @@ pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForec
         .iter()
         .filter(|run| run.pair.is_none() && run.number > 1 && run.end.is_good())
         .collect();
-    let run_spread = spread(experiment, &warm)?;
+    let run_spread = estimate_spread(experiment, &warm)?;
     let times = warm.iter().filter_map(|run| run.values.get(TIME));
     let mean = times.clone().sum::<f64>() / times.count() as f64;
     let enough = |pairs: &u32| detectable_effect(run_spread, *pairs) <= experiment.min_effect;
@@ -34,7 +34,7 @@ pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForec
 }
 
 /// Computes how much runs of the same arm vary in the primary metric, from consecutive runs.
-fn spread(experiment: &Experiment, warm: &[&TrialRun]) -> Option<f64> {
+fn estimate_spread(experiment: &Experiment, warm: &[&TrialRun]) -> Option<f64> {
     let metric = experiment.primary();
     let mut squares = Vec::new();
     for arm in &experiment.arms {

@@ -47,10 +47,10 @@ const PART: f64 = 0.75;
 
 /// Returns a note which says that the arms could not differ, with advice; `None` if they could
 /// differ, or if this is unknown.
-pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+pub(crate) fn compose_note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let acting = reclaim_settings(trial)?;
     let compared = || runs.iter().filter(|run| run.pair.is_some() && run.end.is_good());
-    if compared().count() == 0 || !compared().all(|run| nothing_reclaimed(run, trial)) {
+    if compared().count() == 0 || !compared().all(|run| has_reclaimed_nothing(run, trial)) {
         return None;
     }
     let peaks = compared().map(|run| run.values.get(PEAK_MEMORY).copied());
@@ -58,8 +58,8 @@ pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let what = format!("hardly a page was reclaimed in any run, so {acting} could not act");
     Some(format!(
         "{what}: lower --memory to about {} (the command used {})",
-        size(peak * PART),
-        size(peak)
+        round_to_mib(peak * PART),
+        round_to_mib(peak)
     ))
 }
 
@@ -78,7 +78,7 @@ fn reclaim_settings(trial: &Trial) -> Option<String> {
     (!names.is_empty() && names.iter().all(of_reclaim)).then(|| names.join(" and "))
 }
 
-fn nothing_reclaimed(run: &TrialRun, trial: &Trial) -> bool {
+fn has_reclaimed_nothing(run: &TrialRun, trial: &Trial) -> bool {
     let known = TRACES.iter().filter_map(|(name, few)| Some((*run.values.get(*name)?, *few)));
     let lines: Vec<(f64, f64)> = known.collect();
     let below_limit = trial.memory_limit_bytes.is_none_or(|limit| {
@@ -88,7 +88,7 @@ fn nothing_reclaimed(run: &TrialRun, trial: &Trial) -> bool {
 }
 
 /// Rounds a size in bytes to whole MiB, so that the user can type it.
-fn size(bytes: f64) -> Bytes {
+fn round_to_mib(bytes: f64) -> Bytes {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

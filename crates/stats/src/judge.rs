@@ -9,16 +9,16 @@ use pagewise_model::{
     MetricKind, Trial, TrialArm, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict,
 };
 
-use crate::boundary::{looks, looks_until};
-use crate::clock::not_judged;
-use crate::compare::{Series, compare_unless, deviation};
+use crate::boundary::{looks, plan_looks_until};
+use crate::clock::explain_not_judged;
+use crate::compare::{Series, compare_unless, robust_deviation};
 use crate::experiment::Experiment;
 use crate::forecast::forecast;
 use crate::metric::Metric;
 use crate::name::TIME;
 use crate::paired::median;
 use crate::standard_metrics::{KNOWN, StandardMetric};
-use crate::swap_kinds::not_comparable;
+use crate::swap_kinds::explain_not_comparable;
 use crate::workload_metrics::SAID;
 use crate::{dropped, idle, notes};
 
@@ -33,7 +33,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
     let experiment = &Experiment { arms: kept, ..experiment.clone() };
     let names = experiment.arms.iter().map(|arm| arm.name.as_str());
     let mut all: Vec<TrialComparison> =
-        names.skip(1).map(|arm| comparison(experiment, runs, arm)).collect();
+        names.skip(1).map(|arm| compare_with_first(experiment, runs, arm)).collect();
     let TrialComparison { verdict, pairs, failed_pairs, metrics, .. } = all.remove(0);
     let mut trial = Trial {
         verdict,
@@ -58,8 +58,8 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         stopped: None,
         seconds: runs.iter().map(|run| run.started_seconds + seconds(run)).fold(0.0, f64::max),
     };
-    trial.stopped = why_stopped(&trial);
-    let idle = idle::note(&trial, runs);
+    trial.stopped = explain_stop(&trial);
+    let idle = idle::compose_note(&trial, runs);
     if idle.is_some() {
         advise_no_pairs(&mut trial);
     }
@@ -83,7 +83,7 @@ pub(crate) fn seconds(run: &TrialRun) -> f64 {
     run.values.get(TIME).copied().unwrap_or(0.0)
 }
 
-fn why_stopped(trial: &Trial) -> Option<String> {
+fn explain_stop(trial: &Trial) -> Option<String> {
     let ran = trial.pairs + trial.failed_pairs;
     let is_look = trial.looks.iter().any(|look| look.pairs == trial.pairs);
     let decided = is_look && trial.verdict != Verdict::Undecided;
@@ -96,7 +96,7 @@ type Pair<'a> = (&'a TrialRun, &'a TrialRun);
 
 /// Returns the pairs of runs of the first arm and another arm, in order. Pairs with failed runs are
 /// included.
-fn pairs<'a>(experiment: &Experiment, runs: &'a [TrialRun], arm: &str) -> Vec<Pair<'a>> {
+fn pairs_of_runs<'a>(experiment: &Experiment, runs: &'a [TrialRun], arm: &str) -> Vec<Pair<'a>> {
     let first = experiment.arms.first().map_or("a", |arm| &arm.name);
     let of = |name: &str, pair: u32| {
         runs.iter().find(move |run| run.pair == Some(pair) && run.arm == name)
@@ -105,11 +105,12 @@ fn pairs<'a>(experiment: &Experiment, runs: &'a [TrialRun], arm: &str) -> Vec<Pa
 }
 
 /// Compares one arm with the first arm.
-fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialComparison {
-    let (good, failed): (Vec<_>, Vec<_>) = pairs(experiment, runs, arm)
+fn compare_with_first(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialComparison {
+    let (good, failed): (Vec<_>, Vec<_>) = pairs_of_runs(experiment, runs, arm)
         .into_iter()
         .partition(|(a, b)| a.end.is_good() && b.end.is_good());
-    let bound = looks_until(experiment.pairs, count(good.len())).last().and_then(|it| it.bound);
+    let bound =
+        plan_looks_until(experiment.pairs, count(good.len())).last().and_then(|it| it.bound);
     let named = |name: &str| experiment.arms.iter().find(|arm| arm.name == name);
     let between = experiment.arms.first().zip(named(arm));
     let metrics: Vec<TrialMetric> = metrics_to_compare(experiment, &good)
@@ -118,8 +119,8 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
             let series = series(&metric, &good);
             let host_wide = good.iter().any(|(a, _)| a.host_wide.contains(&metric.name));
             let least = experiment.min_effect;
-            let why = not_judged(metric.kind(), experiment.clock)
-                .or_else(|| between.and_then(|(a, b)| not_comparable(&metric.name, a, b)));
+            let why = explain_not_judged(metric.kind(), experiment.clock)
+                .or_else(|| between.and_then(|(a, b)| explain_not_comparable(&metric.name, a, b)));
             compare_unless(why, &metric, host_wide, &series, bound, least)
         })
         .collect();
@@ -184,12 +185,12 @@ fn noise(experiment: &Experiment, runs: &[TrialRun]) -> TrialNoise {
 
 fn run_spread(experiment: &Experiment, runs: &[TrialRun]) -> Option<f64> {
     let other = experiment.arms.get(1)?;
-    let good: Vec<_> = pairs(experiment, runs, &other.name)
+    let good: Vec<_> = pairs_of_runs(experiment, runs, &other.name)
         .into_iter()
         .filter(|(a, b)| a.end.is_good() && b.end.is_good())
         .collect();
     let series = series(experiment.primary(), &good);
     let logs: Vec<f64> = series.a.iter().zip(&series.b).map(|(a, b)| (b / a).ln()).collect();
-    let spread = deviation(&logs, median(&logs)?) / std::f64::consts::SQRT_2;
+    let spread = robust_deviation(&logs, median(&logs)?) / std::f64::consts::SQRT_2;
     spread.is_finite().then_some(spread)
 }

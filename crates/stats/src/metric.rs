@@ -112,13 +112,13 @@ impl Pattern {
         let last = self.0.captures_iter(message).last()?;
         let digits = last.get(1)?.as_str().trim().replace([',', '_', '\''], "");
         let number: f64 = digits.parse().ok()?;
-        number.is_finite().then(|| storable(number))
+        number.is_finite().then(|| round_for_storage(number))
     }
 }
 
 /// Rounds a number to 15 digits, so that the same number results if it is written as text and
 /// parsed again.
-fn storable(number: f64) -> f64 {
+fn round_for_storage(number: f64) -> f64 {
     format!("{number:.14e}").parse().unwrap_or(number)
 }
 
@@ -157,7 +157,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_number_survives_its_text(number in -1e15f64..1e15) {
-            let stored = storable(number);
+            let stored = round_for_storage(number);
             let text = serde_json::to_string(&stored).unwrap();
             prop_assert_eq!(serde_json::from_str::<f64>(&text).unwrap(), stored);
             prop_assert!((stored - number).abs() <= number.abs() * 1e-14);

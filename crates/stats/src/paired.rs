@@ -29,7 +29,7 @@ impl PairedRatio {
     /// if a value is not above zero.
     #[must_use]
     pub fn from_runs(a: &[f64], b: &[f64]) -> Option<Self> {
-        Self::bounded_by(a, b, rank(a.len(), MISSES))
+        Self::bounded_by(a, b, rank_of_bound(a.len(), MISSES))
     }
 
     /// Like [`Self::from_runs`], but the interval is bounded by the Walsh average of the given rank
@@ -41,7 +41,7 @@ impl PairedRatio {
             return None;
         }
         let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
-        let averages = walsh(&logs);
+        let averages = walsh_averages(&logs);
         let ends = |rank: usize| {
             Some([
                 *averages.get(rank.checked_sub(1)?)?,
@@ -60,7 +60,7 @@ impl PairedRatio {
 }
 
 /// Returns all averages of two values, including each value with itself, sorted.
-fn walsh(values: &[f64]) -> Vec<f64> {
+fn walsh_averages(values: &[f64]) -> Vec<f64> {
     let pairs = values.iter().enumerate();
     let mut all: Vec<f64> =
         pairs.flat_map(|(at, a)| values[at..].iter().map(move |b| f64::midpoint(*a, *b))).collect();
@@ -71,7 +71,7 @@ fn walsh(values: &[f64]) -> Vec<f64> {
 /// Returns the rank of the Walsh average (counted from either end, from 1) that bounds the
 /// interval, such that the interval misses the true value in at most `misses` of all experiments.
 /// `None` if even the interval of the first rank is too narrow.
-pub(crate) fn rank(pairs: usize, misses: f64) -> Option<usize> {
+pub(crate) fn rank_of_bound(pairs: usize, misses: f64) -> Option<usize> {
     let mut below = 0.0;
     let likely = signed_rank_distribution(pairs);
     let reached = likely.iter().position(|one| {
@@ -124,7 +124,7 @@ mod tests {
     fn bounds_are_those_of_the_published_tables() {
         let published = [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (9, Some(6))];
         for (pairs, bound) in published.into_iter().chain([(10, Some(9)), (20, Some(53))]) {
-            assert_eq!(rank(pairs, MISSES), bound, "{pairs} pairs");
+            assert_eq!(rank_of_bound(pairs, MISSES), bound, "{pairs} pairs");
         }
     }
 

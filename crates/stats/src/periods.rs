@@ -15,7 +15,7 @@
 
 use pagewise_model::{Difference, MeasuredPeriods, PeriodsVerdict};
 
-use crate::paired::{PairedRatio, median, rank};
+use crate::paired::{PairedRatio, median, rank_of_bound};
 
 /// The smallest difference that counts: a ratio of 1.1 or more, or its inverse.
 const LEAST: f64 = 1.1;
@@ -77,7 +77,7 @@ impl Periods {
         let more = |values: &[f64]| -> Vec<f64> {
             values[..self.slices()].iter().map(|value| value.max(0.0) + self.least).collect()
         };
-        let bound = rank(self.slices(), MISSES);
+        let bound = rank_of_bound(self.slices(), MISSES);
         PairedRatio::bounded_by(&more(&self.before), &more(&self.after), bound)
     }
 
@@ -89,7 +89,7 @@ impl Periods {
     /// the difference, that would result if the trend within the periods continued. `apart` is the
     /// distance between the middles of the periods, in lengths of a period. The slope is the median
     /// of all slopes (Theil and Sen).
-    fn drift(&self, is_more: bool, apart: f64) -> f64 {
+    fn estimate_drift(&self, is_more: bool, apart: f64) -> f64 {
         let logs = |values: &[f64]| -> Vec<f64> {
             values.iter().map(|value| (value.max(0.0) + self.least).ln()).collect()
         };
@@ -128,11 +128,11 @@ impl Periods {
         if low <= SURE && high >= 1.0 / SURE {
             return Err("the difference is not larger than the noise".to_owned());
         }
-        if !is_apart(&self.before, &self.after, is_more) {
+        if !are_apart(&self.before, &self.after, is_more) {
             return Err("it comes in bursts, and the slices of both periods overlap".to_owned());
         }
         let effect = ratio.estimate.ln().abs();
-        if effect - self.drift(is_more, apart) < LEAST.ln() {
+        if effect - self.estimate_drift(is_more, apart) < LEAST.ln() {
             let how = if is_more { "rising" } else { "falling" };
             return Err(format!("it was {how} by itself, before the change too"));
         }
@@ -164,7 +164,7 @@ impl Periods {
 }
 
 /// Whether at most a fifth of the slices of each period is in the range of the other period.
-fn is_apart(before: &[f64], after: &[f64], is_more: bool) -> bool {
+fn are_apart(before: &[f64], after: &[f64], is_more: bool) -> bool {
     let fifth = |values: &[f64], is_lower: bool| {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -198,13 +198,13 @@ pub fn judge_periods(all: &[Periods], seconds: [f64; 2], unknown: Vec<String>) -
         let others = all.iter().zip(&mut measures).filter(|(it, _)| it.purpose != Use::Named);
         others.for_each(|(_, measure)| measure.decides = false);
     }
-    let (difference, why) = decide(all, &measures);
+    let (difference, why) = decide_verdict(all, &measures);
     measures.sort_by_key(|measure| !measure.decides);
     let (settle_seconds, watch_seconds) = (settle, watch);
     PeriodsVerdict { difference, why, settle_seconds, watch_seconds, measures, unknown }
 }
 
-fn decide(all: &[Periods], measures: &[MeasuredPeriods]) -> (Difference, String) {
+fn decide_verdict(all: &[Periods], measures: &[MeasuredPeriods]) -> (Difference, String) {
     let deciding = || all.iter().zip(measures).filter(|(_, measure)| measure.decides);
     let is_known = deciding().any(|(it, _)| it.purpose == Use::Decides && it.slices() > 0);
     let shown = deciding().find(|(it, measure)| match measure.difference {
@@ -222,7 +222,7 @@ fn decide(all: &[Periods], measures: &[MeasuredPeriods]) -> (Difference, String)
         };
         return (Difference::NotShown, why);
     };
-    if let Some(why) = other_load(all, measures, it, measure.difference) {
+    if let Some(why) = explain_other_load(all, measures, it, measure.difference) {
         return (Difference::NotShown, format!("{}: {why}", it.name));
     }
     (measure.difference, describe(measure))
@@ -230,7 +230,7 @@ fn decide(all: &[Periods], measures: &[MeasuredPeriods]) -> (Difference, String)
 
 /// Returns why the difference may be caused by another load instead of the change; `None` if it is
 /// not.
-fn other_load(
+fn explain_other_load(
     all: &[Periods],
     measures: &[MeasuredPeriods],
     it: &Periods,

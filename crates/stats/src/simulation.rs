@@ -6,7 +6,7 @@
 use fastrand::Rng;
 use pagewise_model::{TrialMetric, Verdict};
 
-use crate::boundary::looks_until;
+use crate::boundary::plan_looks_until;
 use crate::compare::{Series, compare_metric, detectable_effect};
 use crate::metric::Metric;
 use crate::order::rounds;
@@ -66,7 +66,7 @@ fn simulate_runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series
 fn simulate(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric {
     let all = simulate_runs(machine, effect, pairs, seed);
     let mut last = None;
-    for look in looks_until(pairs, pairs) {
+    for look in plan_looks_until(pairs, pairs) {
         let seen = look.pairs as usize;
         let first = |values: &[f64]| values[..seen].to_vec();
         let series = Series {

@@ -20,7 +20,11 @@ const WITH_WRITEBACK: [&str; 3] = [REFAULTS, REFAULTS_ANON, STOLEN];
 const SWITCH: &str = "zswap.enabled";
 
 /// Returns why this metric cannot be compared between the two arms; `None` if it can.
-pub(crate) fn not_comparable(metric: &str, a: &TrialArm, b: &TrialArm) -> Option<&'static str> {
+pub(crate) fn explain_not_comparable(
+    metric: &str,
+    a: &TrialArm,
+    b: &TrialArm,
+) -> Option<&'static str> {
     if has_zswap(a) == has_zswap(b) {
         None
     } else if OF_DEVICES.contains(&metric) {
@@ -51,16 +55,16 @@ mod tests {
         let with = |swap| TrialArm { swap: Some(swap), ..TrialArm::default() };
         let zswap = with(vec![TrialSwap::Zswap(ZswapSpec::new("lz4")), file()]);
         let plain = with(vec![file()]);
-        assert!(not_comparable(SWAPPED_IN, &plain, &zswap).is_some());
-        assert!(not_comparable(ZSWAP_OUT, &zswap, &plain).is_some());
-        assert_eq!(not_comparable("swap-ins", &plain, &zswap), None);
-        assert!(not_comparable(REFAULTS, &plain, &zswap).unwrap().contains("writes back"));
-        assert_eq!(not_comparable(SWAPPED_IN, &zswap, &zswap), None);
+        assert!(explain_not_comparable(SWAPPED_IN, &plain, &zswap).is_some());
+        assert!(explain_not_comparable(ZSWAP_OUT, &zswap, &plain).is_some());
+        assert_eq!(explain_not_comparable("swap-ins", &plain, &zswap), None);
+        assert!(explain_not_comparable(REFAULTS, &plain, &zswap).unwrap().contains("writes back"));
+        assert_eq!(explain_not_comparable(SWAPPED_IN, &zswap, &zswap), None);
         let setting =
             |value: &str| TrialSetting { knob: SWITCH.to_owned(), value: value.to_owned() };
         let typed = TrialArm { settings: vec![setting("Y")], ..plain.clone() };
-        assert!(not_comparable(SWAPPED_OUT, &typed, &plain).is_some());
+        assert!(explain_not_comparable(SWAPPED_OUT, &typed, &plain).is_some());
         let off = TrialArm { settings: vec![setting("0")], ..plain.clone() };
-        assert_eq!(not_comparable(SWAPPED_OUT, &off, &plain), None);
+        assert_eq!(explain_not_comparable(SWAPPED_OUT, &off, &plain), None);
     }
 }
