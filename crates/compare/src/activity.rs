@@ -28,7 +28,7 @@ const ACTIVITY: [Activity; 10] = [
 /// The rates of both readings over their own intervals, in the order of the table.
 pub(crate) type OwnRates = Vec<[Option<f64>; 2]>;
 
-pub(crate) fn own_rates(before: &Interval, after: &Interval) -> OwnRates {
+pub(crate) fn rates_of_intervals(before: &Interval, after: &Interval) -> OwnRates {
     let rate = |interval: &Interval, counters: &[&str]| {
         counters.iter().map(|name| Some(interval.vmstat(name)?.per_second)).sum()
     };
@@ -38,13 +38,13 @@ pub(crate) fn own_rates(before: &Interval, after: &Interval) -> OwnRates {
         .collect()
 }
 
-pub(crate) fn changes(
+pub(crate) fn activity_changes(
     interval: &Interval,
     relation: Relation,
     own_rates: OwnRates,
 ) -> Vec<ActivityChange> {
     let changes = ACTIVITY.iter().zip(own_rates).map(|(&(name, counters, unit), own)| {
-        let between = between(interval, counters);
+        let between = growth_between(interval, counters);
         ActivityChange {
             name,
             counters,
@@ -54,7 +54,9 @@ pub(crate) fn changes(
             after: own[1],
             between: between.map(|(_, per_second)| per_second),
             between_count: between.map(|(count, _)| count),
-            since_boot: since_boots(interval, relation, |host| total(host, counters)),
+            since_boot: averages_since_boot(interval, relation, |host| {
+                sum_of_counters(host, counters)
+            }),
         }
     });
     let is_known = |it: &ActivityChange| {
@@ -65,19 +67,19 @@ pub(crate) fn changes(
 
 /// Returns how much the sum of these counters grew between the two readings, in total and per
 /// second.
-fn between(interval: &Interval, counters: &[&str]) -> Option<(u64, f64)> {
+fn growth_between(interval: &Interval, counters: &[&str]) -> Option<(u64, f64)> {
     let changes: Option<Vec<Change>> = counters.iter().map(|name| interval.vmstat(name)).collect();
     let changes = changes?;
     let count = changes.iter().map(|it| it.delta).fold(0, u64::saturating_add);
     Some((count, changes.iter().map(|it| it.per_second).sum()))
 }
 
-fn total(host: &Snapshot, counters: &[&str]) -> Option<f64> {
+fn sum_of_counters(host: &Snapshot, counters: &[&str]) -> Option<f64> {
     counters.iter().map(|name| Some(host.vmstat.get(name).get()? as f64)).sum()
 }
 
 /// Returns the averages per second since each boot, if the two readings are of different boots.
-pub(crate) fn since_boots(
+pub(crate) fn averages_since_boot(
     interval: &Interval,
     relation: Relation,
     total: impl Fn(&Snapshot) -> Option<f64>,

@@ -22,7 +22,7 @@ const LEAST_RATE: f64 = 1.0;
 const CAVEAT: &str = "Two readings are no experiment: the load differs, too, and so does what ran before. No \
     difference shown here proves that a setting is its cause.";
 
-pub(crate) fn effect(
+pub(crate) fn observed_effect(
     before: &Snapshot,
     memory: &[SizeChange],
     pressure: &[PressureChange],
@@ -77,7 +77,7 @@ impl Add for ObservedEffect {
         let Some((then, now)) = own.or_else(boots) else { return };
         if differs(then, now, LEAST_RATE) {
             let [shown_then, shown_now] =
-                [then, now].map(|rate| per_second(rate, change.page_bytes));
+                [then, now].map(|rate| format_per_second(rate, change.page_bytes));
             self.add(now < then, format!("{} {shown_then} → {shown_now}", change.name));
         }
     }
@@ -90,7 +90,7 @@ fn differs(then: f64, now: f64, least: f64) -> bool {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-fn per_second(rate: f64, page: Option<Bytes>) -> String {
+fn format_per_second(rate: f64, page: Option<Bytes>) -> String {
     match page {
         Some(page) => format!("{}/s", Bytes::new((rate * page.get() as f64) as u64)),
         None => format!("{}/s", grouped(rate.round() as u64)),
@@ -99,7 +99,7 @@ fn per_second(rate: f64, page: Option<Bytes>) -> String {
 
 /// Returns the command of an experiment that tests the changed settings: those that exist once and
 /// can be changed temporarily. `None` if there are none.
-pub(crate) fn trial(before: &Snapshot, settings: &[SettingChange]) -> Option<String> {
+pub(crate) fn trial_command(before: &Snapshot, settings: &[SettingChange]) -> Option<String> {
     let (mut a, mut b) = (String::new(), String::new());
     for change in settings.iter().filter(|change| can_be_lent(before, change)) {
         let (Some(from), Some(to)) = (&change.from, &change.to) else { continue };

@@ -15,22 +15,24 @@ const LEAST: u64 = 1 << 20;
 
 /// Returns the cgroups that changed, the largest change first, and the number of cgroups that could
 /// not be matched.
-pub(crate) fn changes(interval: &Interval, matching: &Matching) -> (Vec<GroupChange>, usize) {
+pub(crate) fn group_changes(interval: &Interval, matching: &Matching) -> (Vec<GroupChange>, usize) {
     let Some(start) = interval.start.as_deref() else { return (Vec::new(), 0) };
     let mut later: HashMap<&Name, &Cgroup> =
         interval.end.cgroups.groups.iter().map(|group| (&group.path, group)).collect();
     let mut all = Vec::new();
     let mut unmatched = 0;
-    for then in start.cgroups.groups.iter().filter(is_no_root) {
-        match matching.group_after(&then.path, |path| later.contains_key(path)) {
-            Some(path) => all.push(change(Some(then), later.remove(&path), interval.seconds())),
+    for then in start.cgroups.groups.iter().filter(is_not_root) {
+        match matching.path_after(&then.path, |path| later.contains_key(path)) {
+            Some(path) => {
+                all.push(change_of_group(Some(then), later.remove(&path), interval.seconds()))
+            }
             None => unmatched += 1,
         }
     }
-    for now in interval.end.cgroups.groups.iter().filter(is_no_root) {
+    for now in interval.end.cgroups.groups.iter().filter(is_not_root) {
         if later.contains_key(&now.path) {
             if matching.is_new_group(&now.path) {
-                all.push(change(None, Some(now), interval.seconds()));
+                all.push(change_of_group(None, Some(now), interval.seconds()));
             } else {
                 unmatched += 1;
             }
@@ -43,11 +45,11 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> (Vec<GroupCha
     (changes, unmatched)
 }
 
-fn is_no_root(group: &&Cgroup) -> bool {
+fn is_not_root(group: &&Cgroup) -> bool {
     group.path.as_str() != "/"
 }
 
-fn change(
+fn change_of_group(
     before: Option<&Cgroup>,
     after: Option<&Cgroup>,
     seconds: Option<f64>,

@@ -37,8 +37,8 @@ pub struct Compared {
 /// Compares the ends of two intervals. An interval that has a start also has rates of its own.
 /// `verdicts` are the sentences that say how short of memory each host was.
 pub fn compare(before: Interval, after: Interval, verdicts: [String; 2]) -> Compared {
-    let found = relation::relation(&before.end, &after.end);
-    let own_rates = activity::own_rates(&before, &after);
+    let found = relation::determine_relation(&before.end, &after.end);
+    let own_rates = activity::rates_of_intervals(&before, &after);
     // this must be computed before both snapshots get the same boot id below
     let naming = Naming::new(&before.end, &after.end);
     let [before_line, after_line] = verdicts;
@@ -68,15 +68,15 @@ fn differences(
     matching: &Matching,
 ) -> Comparison {
     let Some(start) = interval.start.as_deref() else { return Comparison::default() };
-    let settings = settings::changes(start, &interval.end, matching);
-    let memory = memory::sizes(start, &interval.end);
-    let pressure = memory::pressure(interval);
-    let activity = activity::changes(interval, found.relation, own_rates);
-    let (cgroups, unmatched_cgroups) = groups::changes(interval, matching);
-    let mut effect = effect::effect(start, &memory, &pressure, &activity);
+    let settings = settings::setting_changes(start, &interval.end, matching);
+    let memory = memory::size_changes(start, &interval.end);
+    let pressure = memory::pressure_changes(interval);
+    let activity = activity::activity_changes(interval, found.relation, own_rates);
+    let (cgroups, unmatched_cgroups) = groups::group_changes(interval, matching);
+    let mut effect = effect::observed_effect(start, &memory, &pressure, &activity);
     // if these are two machines, differences of settings are only a part of what differs
     if found.relation != Relation::AnotherHost {
-        effect.trial = effect::trial(start, &settings);
+        effect.trial = effect::trial_command(start, &settings);
     }
     Comparison {
         before,
@@ -88,10 +88,10 @@ fn differences(
         memory,
         pressure,
         activity,
-        threads: threads::changes(interval, found.relation),
+        threads: threads::thread_changes(interval, found.relation),
         cgroups,
         unmatched_cgroups,
-        processes: programs::changes(interval, matching),
+        processes: programs::program_changes(interval, matching),
         effect,
     }
 }

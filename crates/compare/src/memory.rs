@@ -38,7 +38,7 @@ fn swap_used(memory: &Memory) -> Reading<Bytes> {
     memory.swap_total.clone().map(|total| total.saturating_sub(free))
 }
 
-pub(crate) fn sizes(before: &Snapshot, after: &Snapshot) -> Vec<SizeChange> {
+pub(crate) fn size_changes(before: &Snapshot, after: &Snapshot) -> Vec<SizeChange> {
     let of_meminfo = SIZES.iter().map(|(name, pick)| SizeChange {
         name,
         before: pick(&before.memory),
@@ -84,7 +84,7 @@ const PRESSURE: [Waited; 5] = [
     ("cpu, some", |psi| &psi.cpu.some),
 ];
 
-pub(crate) fn pressure(interval: &Interval) -> Vec<PressureChange> {
+pub(crate) fn pressure_changes(interval: &Interval) -> Vec<PressureChange> {
     let Some(start) = interval.start.as_deref() else { return Vec::new() };
     let change = |(name, pick): &Waited| PressureChange {
         name,

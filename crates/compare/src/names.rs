@@ -90,11 +90,7 @@ impl Matching {
 
     /// Returns the path in the second reading of a cgroup of the first reading, if the cgroup still
     /// exists; `None` if this cannot be determined.
-    pub(crate) fn group_after(
-        &self,
-        path: &Name,
-        is_there: impl Fn(&Name) -> bool,
-    ) -> Option<Name> {
+    pub(crate) fn path_after(&self, path: &Name, is_there: impl Fn(&Name) -> bool) -> Option<Name> {
         let known = self.groups.get(path).cloned();
         match self.naming {
             Naming::One => Some(path.clone()),
@@ -114,7 +110,7 @@ impl Matching {
     }
 
     /// Whether the name of a program identifies the same program in both readings.
-    pub(crate) fn is_telling(&self, name: &Name) -> bool {
+    pub(crate) fn is_unambiguous(&self, name: &Name) -> bool {
         self.naming == Naming::One || !is_numbered(name.as_str(), "proc-")
     }
 }

@@ -12,16 +12,17 @@ use crate::names::Matching;
 const LEAST: u64 = 1 << 20;
 
 /// Returns the processes and programs that changed, the largest change first.
-pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramChange> {
+pub(crate) fn program_changes(interval: &Interval, matching: &Matching) -> Vec<ProgramChange> {
     let Some(start) = interval.start.as_deref() else { return Vec::new() };
     let earlier: BTreeMap<u32, &Process> =
         start.processes.list.iter().map(|it| (it.pid, it)).collect();
     let is_matched = |process: &&Process| matching.processes.contains(&process.pid);
     let (same, new): (Vec<&Process>, Vec<&Process>) =
         interval.end.processes.list.iter().partition(is_matched);
-    let same = same.into_iter().filter_map(|now| Some(one(earlier.get(&now.pid)?, now)));
+    let same =
+        same.into_iter().filter_map(|now| Some(change_of_process(earlier.get(&now.pid)?, now)));
     let gone = start.processes.list.iter().filter(|process| !is_matched(process));
-    let all = same.chain(by_name(gone, new.into_iter(), matching));
+    let all = same.chain(changes_by_name(gone, new.into_iter(), matching));
     // a recording over time is made by a process of Pagewise, which is not a part of the load
     let of_others = all.filter(|change| change.name.as_str() != "pagewise");
     let mut changes: Vec<ProgramChange> = of_others.filter(is_worth_it).collect();
@@ -33,7 +34,7 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramCh
 }
 
 /// Returns the change of a process that exists in both readings.
-fn one(then: &Process, now: &Process) -> ProgramChange {
+fn change_of_process(then: &Process, now: &Process) -> ProgramChange {
     let cpu = now.cpu_time.get().zip(then.cpu_time.get());
     let cpu = cpu.and_then(|(now, then)| now.get().checked_sub(then.get()));
     let faults = now.major_faults.get().zip(then.major_faults.get());
@@ -54,7 +55,7 @@ fn one(then: &Process, now: &Process) -> ProgramChange {
 
 /// Groups all other processes by name. A numbered name of one recording is never matched with a
 /// number of the other recording.
-fn by_name<'a>(
+fn changes_by_name<'a>(
     before: impl Iterator<Item = &'a Process>,
     after: impl Iterator<Item = &'a Process>,
     matching: &Matching,
@@ -63,13 +64,16 @@ fn by_name<'a>(
     let sides = before.map(|it| (it, 0)).chain(after.map(|it| (it, 1)));
     for (process, side) in sides {
         // a numbered name forms a separate group for each reading
-        let apart = side == 1 && !matching.is_telling(&process.name);
+        let apart = side == 1 && !matching.is_unambiguous(&process.name);
         named.entry((&process.name, apart)).or_default()[side].push(process);
     }
-    named.into_iter().map(|((name, _), [before, after])| namesakes(name, &before, &after)).collect()
+    named
+        .into_iter()
+        .map(|((name, _), [before, after])| change_of_namesakes(name, &before, &after))
+        .collect()
 }
 
-fn namesakes(name: &Name, before: &[&Process], after: &[&Process]) -> ProgramChange {
+fn change_of_namesakes(name: &Name, before: &[&Process], after: &[&Process]) -> ProgramChange {
     let presence = match (before.is_empty(), after.is_empty()) {
         (false, true) => Presence::Gone,
         (true, _) => Presence::New,

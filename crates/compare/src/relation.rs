@@ -35,23 +35,26 @@ const AFTER_BOOT: Millis = Millis::new(20_000);
 /// total differs slightly between kernels.
 const RAM_PERCENT: f64 = 2.0;
 
-pub(crate) fn relation(before: &Snapshot, after: &Snapshot) -> Found {
-    if let Some(same) = same_boot_id(before, after) {
+pub(crate) fn determine_relation(before: &Snapshot, after: &Snapshot) -> Found {
+    if let Some(same) = compare_boot_ids(before, after) {
         return same;
     }
-    let other_host = other_hardware(before, after);
+    let other_host = hardware_differences(before, after);
     if !other_host.is_empty() {
         return Found { relation: Relation::AnotherHost, reasons: other_host };
     }
     let shared = shared_processes(before, after);
-    let against = against_one_boot(before, after, shared);
+    let against = evidence_against_one_boot(before, after, shared);
     if !against.is_empty() {
         return Found { relation: Relation::AnotherBoot, reasons: against };
     }
-    Found { relation: Relation::SameBoot, reasons: vec![for_one_boot(before, after, shared)] }
+    Found {
+        relation: Relation::SameBoot,
+        reasons: vec![evidence_for_one_boot(before, after, shared)],
+    }
 }
 
-fn same_boot_id(before: &Snapshot, after: &Snapshot) -> Option<Found> {
+fn compare_boot_ids(before: &Snapshot, after: &Snapshot) -> Option<Found> {
     let (one, other) = (before.taken.boot_id.value()?, after.taken.boot_id.value()?);
     let found = |relation, reason: &str| Found { relation, reasons: vec![reason.to_owned()] };
     if one == other {
@@ -98,13 +101,13 @@ fn boot_time(host: &Snapshot) -> Option<f64> {
     Some(now - uptime(host)?)
 }
 
-fn other_hardware(before: &Snapshot, after: &Snapshot) -> Vec<String> {
+fn hardware_differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let mut reasons = Vec::new();
     let (one, other) = (&before.host, &after.host);
     reasons.extend(differs("the architecture", &one.architecture, &other.architecture));
     reasons.extend(differs("the size of a page", &one.page_size, &other.page_size));
     reasons.extend(differs("the number of CPUs", &one.cpus, &other.cpus));
-    reasons.extend(other_ram(&before.memory.total, &after.memory.total));
+    reasons.extend(ram_difference(&before.memory.total, &after.memory.total));
     reasons
 }
 
@@ -117,7 +120,7 @@ fn differs<T: Quantity + PartialEq>(
     (one != other).then(|| format!("{what} is {} before and {} after", one.shown(), other.shown()))
 }
 
-fn other_ram(one: &Reading<Bytes>, other: &Reading<Bytes>) -> Option<String> {
+fn ram_difference(one: &Reading<Bytes>, other: &Reading<Bytes>) -> Option<String> {
     let (before, after) = (one.get()?, other.get()?);
     let share = before.get().abs_diff(after.get()) as f64 * 100.0 / before.get().max(1) as f64;
     (share > RAM_PERCENT).then(|| format!("RAM is {before} before and {after} after"))
@@ -133,20 +136,20 @@ fn shared_processes(before: &Snapshot, after: &Snapshot) -> usize {
     after.processes.list.iter().filter(is_shared).count()
 }
 
-fn against_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> Vec<String> {
+fn evidence_against_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> Vec<String> {
     let mut reasons = Vec::new();
-    if let Some((one, other)) = other_kernel(before, after) {
+    if let Some((one, other)) = different_kernels(before, after) {
         reasons.push(format!("the kernel is {one} before and {other} after"));
     }
-    reasons.extend(another_start(before, after, shared));
+    reasons.extend(evidence_of_another_start(before, after, shared));
     if is_later(before, after) {
-        reasons.extend(went_back(before, after));
+        reasons.extend(find_decreased_counter(before, after));
     }
     reasons
 }
 
 /// Returns the kernels of both readings, if both are known and their versions differ.
-pub(crate) fn other_kernel<'a>(
+pub(crate) fn different_kernels<'a>(
     before: &'a Snapshot,
     after: &'a Snapshot,
 ) -> Option<(&'a Name, &'a Name)> {
@@ -163,7 +166,7 @@ fn version(release: &Name) -> &str {
 
 /// Returns facts which show that the two readings are of different boots. If a process exists in
 /// both readings, they are of the same boot, even if the clock was set in between.
-fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<String> {
+fn evidence_of_another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<String> {
     if shared >= SHARED {
         return None;
     }
@@ -179,7 +182,7 @@ fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<S
 
 /// Returns facts which show different boots: a counter that only increases while a kernel runs is
 /// smaller in the second reading.
-fn went_back(before: &Snapshot, after: &Snapshot) -> Option<String> {
+fn find_decreased_counter(before: &Snapshot, after: &Snapshot) -> Option<String> {
     let is_less = |name: &&&str| {
         let (one, other) = (before.vmstat.get(name).get(), after.vmstat.get(name).get());
         one.zip(other).is_some_and(|(one, other)| other < one)
@@ -188,7 +191,7 @@ fn went_back(before: &Snapshot, after: &Snapshot) -> Option<String> {
     Some(format!("the counter {name} is lower after than before"))
 }
 
-fn for_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> String {
+fn evidence_for_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> String {
     let alike = "the same kernel, the same RAM and the same CPUs";
     let mut reason = match shared {
         0 => format!("both were booted at the same time and have {alike}"),

@@ -9,21 +9,21 @@ use pagewise_model::{
 };
 
 use crate::names::Matching;
-use crate::relation::other_kernel;
+use crate::relation::different_kernels;
 
-pub(crate) fn changes(
+pub(crate) fn setting_changes(
     before: &Snapshot,
     after: &Snapshot,
     matching: &Matching,
 ) -> Vec<SettingChange> {
     let mut changes = Vec::new();
-    if let Some((from, to)) = other_kernel(before, after) {
+    if let Some((from, to)) = different_kernels(before, after) {
         push(&mut changes, "kernel", None, Some(from.clone()), Some(to.clone()));
     }
     list_changes(&mut changes, "boot parameter", &parameters(before), &parameters(after));
     list_changes(&mut changes, "swap area", &swap_areas(before), &swap_areas(after));
     list_changes(&mut changes, "zram device", &devices(before), &devices(after));
-    knobs(&mut changes, before, after, matching);
+    compare_knobs(&mut changes, before, after, matching);
     changes
 }
 
@@ -60,10 +60,10 @@ fn parameters(host: &Snapshot) -> BTreeMap<String, Name> {
 }
 
 fn swap_areas(host: &Snapshot) -> BTreeMap<String, Name> {
-    host.tiers.iter().map(|tier| (tier.path.to_string(), described_tier(tier))).collect()
+    host.tiers.iter().map(|tier| (tier.path.to_string(), describe_tier(tier))).collect()
 }
 
-fn described_tier(tier: &Tier) -> Name {
+fn describe_tier(tier: &Tier) -> Name {
     let size = tier.size.value().map_or("of unknown size".to_owned(), Quantity::shown);
     let priority = tier.priority.value().map(|it| format!(", priority {it}")).unwrap_or_default();
     Name::from(format!("{size}{priority}").as_str())
@@ -71,10 +71,10 @@ fn described_tier(tier: &Tier) -> Name {
 
 fn devices(host: &Snapshot) -> BTreeMap<String, Name> {
     let ready = host.compressed().filter(|device| device.initialised.get() == Some(true));
-    ready.map(|device| (device.name(), described_device(device))).collect()
+    ready.map(|device| (device.name(), describe_device(device))).collect()
 }
 
-fn described_device(device: &Zram) -> Name {
+fn describe_device(device: &Zram) -> Name {
     let size = device.disksize.value().map_or("of unknown size".to_owned(), Quantity::shown);
     let algorithm = device.algorithm.value().map(|it| format!(", {it}")).unwrap_or_default();
     Name::from(format!("{size}{algorithm}").as_str())
@@ -86,7 +86,7 @@ const SHOWN_ELSEWHERE: [&str; 2] = ["zram.disksize", "zram.comp_algorithm"];
 /// Compares writable settings. If a setting has several instances (such as one per device), only
 /// instances that exist in both readings are compared: a new device is one change, and not one
 /// change for each of its settings.
-fn knobs(
+fn compare_knobs(
     changes: &mut Vec<SettingChange>,
     before: &Snapshot,
     after: &Snapshot,
@@ -120,7 +120,7 @@ fn instance_after(
 ) -> Option<Option<Name>> {
     match &then.instance {
         Some(group) if then.knob.path.contains("{cgroup}") => {
-            matching.group_after(group, is_there).map(Some)
+            matching.path_after(group, is_there).map(Some)
         }
         instance => Some(instance.clone()),
     }

@@ -5,11 +5,11 @@ use pagewise_model::{
     Interval, KernelThread, Nanos, Percent, Reading, Relation, Snapshot, ThreadChange,
 };
 
-use crate::activity::since_boots;
+use crate::activity::averages_since_boot;
 
 const THREADS: [&str; 3] = ["kswapd", "kcompactd", "khugepaged"];
 
-pub(crate) fn changes(interval: &Interval, relation: Relation) -> Vec<ThreadChange> {
+pub(crate) fn thread_changes(interval: &Interval, relation: Relation) -> Vec<ThreadChange> {
     let Some(start) = interval.start.as_deref() else { return Vec::new() };
     let change = |name: &'static str| {
         let [before, after] = [start, &interval.end].map(|host| cpu_time(host, name));
@@ -20,7 +20,7 @@ pub(crate) fn changes(interval: &Interval, relation: Relation) -> Vec<ThreadChan
             before,
             after,
             between: between.map(|it| Percent::new(it.per_second / 1e7)),
-            since_boot: since_boots(interval, relation, seconds)
+            since_boot: averages_since_boot(interval, relation, seconds)
                 .map(|both| both.map(|share| Percent::new(share * 100.0))),
         }
     };
