@@ -14,11 +14,11 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    pub(crate) fn text(&mut self, text: impl Into<String>) {
+    pub(crate) fn add_text(&mut self, text: impl Into<String>) {
         self.sections.push(Section::Text { text: text.into() });
     }
 
-    pub(crate) fn values(&mut self, title: impl Into<String>, values: Vec<NamedValue>) {
+    pub(crate) fn add_values(&mut self, title: impl Into<String>, values: Vec<NamedValue>) {
         self.sections.push(Section::Values { title: title.into(), values });
     }
 
@@ -31,7 +31,7 @@ impl Draft {
 
     /// Adds a chart of percentages, in which a full bar means 100 %; adds nothing if no percentage
     /// is known.
-    pub(crate) fn shares(
+    pub(crate) fn add_shares(
         &mut self,
         title: impl Into<String>,
         shares: &[(&str, &Reading<Percent>)],
@@ -48,11 +48,11 @@ impl Draft {
         }
     }
 
-    pub(crate) fn wrong(&mut self, claim: &'static str, fact: impl Into<String>) {
+    pub(crate) fn add_correction(&mut self, claim: &'static str, fact: impl Into<String>) {
         self.sections.push(Section::Correction { claim, fact: fact.into() });
     }
 
-    pub(crate) fn next(&mut self, command: impl Into<String>, shows: &'static str) {
+    pub(crate) fn add_command(&mut self, command: impl Into<String>, shows: &'static str) {
         self.next.push(NextCommand { command: command.into(), shows });
     }
 }
@@ -65,14 +65,14 @@ pub(crate) fn value<T: Quantity + Clone>(name: &str, reading: &Reading<T>) -> Na
 /// Returns the value of a setting, by its name in the table of settings.
 pub(crate) fn setting(host: &Snapshot, name: &str) -> NamedValue {
     match host.knob(name) {
-        Some(knob) => NamedValue { name: name.to_owned(), reading: active(knob) },
+        Some(knob) => NamedValue { name: name.to_owned(), reading: active_word(knob) },
         None => NamedValue { name: name.to_owned(), reading: Reading::not_read() },
     }
 }
 
 /// Returns the active word of a setting, if its file lists all words with the active one in
 /// brackets.
-fn active(knob: &pagewise_model::knob::KnobReading) -> Reading<Name> {
+fn active_word(knob: &pagewise_model::knob::KnobReading) -> Reading<Name> {
     let active = knob.active().map(Name::from);
     knob.live.clone().map(|live| active.unwrap_or(live))
 }

@@ -8,7 +8,7 @@ use crate::page::{Draft, bar, bars, count, counter, setting, value};
 /// Explains the OOM killer. Sources: mm/oom_kill.c (`oom_badness`, `out_of_memory`), the kernel's
 /// proc and cgroup-v2 documents.
 pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
-    page.text(
+    page.add_text(
         "If an allocation needs memory and neither dropping nor swapping frees any, the kernel kills a process (OOM \
          killer). If a cgroup is at its limit, it chooses among the processes of this cgroup, however much memory the \
          machine has left; otherwise among all processes. It kills the one with the most memory: RAM, swap and page \
@@ -36,27 +36,27 @@ pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
     );
     values.push(setting(host, "vm.panic_on_oom"));
     values.push(setting(host, "vm.oom_kill_allocating_task"));
-    page.values("Kills since boot, and settings", values);
-    page.text(
+    page.add_values("Kills since boot, and settings", values);
+    page.add_text(
         "A kill comes late: the kernel tries to reclaim for long first, and the machine may hardly react meanwhile. \
          systemd-oomd and earlyoom kill earlier. `oom_score_adj` of -1000 exempts a process; memory.oom.group kills a \
          whole cgroup at once, so that no half of a service is left.",
     );
-    page.wrong(
+    page.add_correction(
         "a kill means that the machine had no memory",
         "Often a cgroup was at its own limit. The kernel log says which: `constraint=CONSTRAINT_MEMCG` and the path of \
          the cgroup.",
     );
-    page.wrong(
+    page.add_correction(
         "overcommit causes kills, so vm.overcommit_memory=2 prevents them",
         "It makes allocations fail instead, of programs that would never have used the memory. Kills by a cgroup's \
          limit stay.",
     );
-    page.next(
+    page.add_command(
         "pagewise doctor --oom",
         "each kill that the kernel log has: who, why, and what would help",
     );
-    page.next("pagewise doctor --explain oom-kills", "when kills are a finding");
+    page.add_command("pagewise doctor --explain oom-kills", "when kills are a finding");
 }
 
 /// Returns the last component of a cgroup's path, shortened so that the value fits next to it on
@@ -81,7 +81,7 @@ pub(crate) fn cgroups(host: &Snapshot, page: &mut Draft) {
         ),
         Hierarchy::None => ("This machine has no cgroups for memory.", false),
     };
-    page.text(format!(
+    page.add_text(format!(
         "A cgroup is a group of processes, such as a service or a container, whose memory the kernel counts and can \
          limit. What a cgroup uses counts for all cgroups above it, too. {hierarchy}"
     ));
@@ -93,7 +93,7 @@ pub(crate) fn cgroups(host: &Snapshot, page: &mut Draft) {
     page.bars("The largest cgroups of this machine", shown.collect());
     let is_limited = |group: &&&Cgroup| matches!(group.max.get(), Some(Limit::Bytes(_)));
     if let Some(group) = largest.iter().find(is_limited) {
-        page.values(
+        page.add_values(
             format!("The largest cgroup with a limit: {}", group.path),
             vec![
                 value("current", &group.current),
@@ -104,26 +104,29 @@ pub(crate) fn cgroups(host: &Snapshot, page: &mut Draft) {
             ],
         );
     }
-    page.text(
+    page.add_text(
         "memory.max: at this limit, the kernel reclaims only from this cgroup, and kills in it if that is not enough. \
          memory.high: its processes are slowed down instead. memory.low and memory.min: what is below them is \
          reclaimed last, or never, as far as the cgroups above are protected as well. memory.swap.max limits its swap.",
     );
     if is_old {
-        page.text(
+        page.add_text(
             "With version 1, each cgroup has its own memory.swappiness, and swap counts in memory.memsw.limit_in_bytes \
              together with memory.",
         );
     }
-    page.wrong(
+    page.add_correction(
         "a limit keeps a service from slowing down others",
         "At its limit, a service swaps and reads again what was dropped, with the disk and the CPUs of all. And what \
          zram takes to store its pages does not count for the cgroup (with zswap, it does).",
     );
-    page.wrong(
+    page.add_correction(
         "memory.current near memory.max means that the service needs more",
         "Page cache counts as well, and fills any limit in time. Watch memory.pressure and the refaults of the cgroup.",
     );
-    page.next("pagewise report --only cgroups", "each cgroup with its limits and its pressure");
-    page.next("pagewise doctor --explain group-limit", "when a limit is too small");
+    page.add_command(
+        "pagewise report --only cgroups",
+        "each cgroup with its limits and its pressure",
+    );
+    page.add_command("pagewise doctor --explain group-limit", "when a limit is too small");
 }

@@ -9,7 +9,7 @@ use crate::page::{Draft, bar, bars, count, counter, value};
 /// The figures are from docs/thp.md.
 pub(crate) fn hugepages(host: &Snapshot, page: &mut Draft) {
     let huge = host.thp.pmd_size.get().map_or_else(String::new, |size| format!(" ({size} here)"));
-    page.text(format!(
+    page.add_text(format!(
         "A CPU translates addresses page by page and caches the translations (TLB). A huge page{huge} needs one entry \
          of this cache, and the same memory in small pages needs hundreds. Programs that access much memory at random \
          spend less time on translation if their memory is in huge pages. The price: a huge page is in RAM as a whole, \
@@ -33,7 +33,7 @@ pub(crate) fn hugepages(host: &Snapshot, page: &mut Draft) {
     ];
     page.bars("This machine", bars(known));
     let thp = &host.thp;
-    page.values(
+    page.add_values(
         "Settings and counters",
         vec![
             value("enabled", &thp.enabled),
@@ -44,26 +44,26 @@ pub(crate) fn hugepages(host: &Snapshot, page: &mut Draft) {
             counter(host, "thp_fault_fallback"),
         ],
     );
-    page.text(
+    page.add_text(
         "Programs get huge pages when they first use memory (thp_fault_alloc; thp_fault_fallback if no free block was \
          found), later from khugepaged, which collapses small pages, or at once with `pagewise thp collapse`. With \
          enabled = madvise, only memory for which the program asks gets them. hugetlb pools are separate: they are \
          reserved, and only for programs that ask for them.",
     );
-    page.wrong(
+    page.add_correction(
         "huge pages are bad for databases, so switch them off",
         "The advice comes from growth and from waiting for compaction. Both can be limited: with max_ptes_none, which \
          is such by default that one used page is enough for khugepaged to make a huge page, with defrag, and for one program alone.",
     );
-    page.wrong(
+    page.add_correction(
         "enabled = always means that memory is in huge pages",
         "Memory that was allocated while it was fragmented, or in small parts, stays in small pages; after a fork, \
          writes split huge pages. Measure the coverage.",
     );
-    page.next(
+    page.add_command(
         "pagewise thp",
         "how much memory of the machine, cgroups and processes is in huge pages",
     );
-    page.next("sudo pagewise thp --canary", "what they save on this machine");
-    page.next("pagewise doctor --explain thp-coverage", "when low coverage is a finding");
+    page.add_command("sudo pagewise thp --canary", "what they save on this machine");
+    page.add_command("pagewise doctor --explain thp-coverage", "when low coverage is a finding");
 }

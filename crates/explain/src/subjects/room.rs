@@ -8,7 +8,7 @@ use crate::page::{Draft, bar, bars, counter, setting, size, value};
 /// Explains available memory. Source: `si_mem_available` in mm/show_mem.c.
 pub(crate) fn available(host: &Snapshot, page: &mut Draft) {
     let memory = &host.memory;
-    page.text(
+    page.add_text(
         "MemAvailable is the kernel's estimate of how much memory programs can still allocate before the machine has \
          to swap. It counts free memory, and most of the page cache and of the kernel's caches, because the kernel \
          can drop those at once.",
@@ -21,12 +21,12 @@ pub(crate) fn available(host: &Snapshot, page: &mut Draft) {
         bar("anonymous", memory.anon_pages.get()),
     ];
     page.bars("Memory of this machine", bars(known));
-    page.text(
+    page.add_text(
         "The estimate leaves out what the kernel keeps for itself (the reserves up to the high watermark), and, of each \
          cache, half or the sum of the low watermarks, whichever is smaller. Memory in tmpfs (Shmem) is part of the \
          page cache, but only swap can free it.",
     );
-    page.values(
+    page.add_values(
         "This machine",
         vec![
             value("MemAvailable", &memory.available),
@@ -35,24 +35,27 @@ pub(crate) fn available(host: &Snapshot, page: &mut Draft) {
             value("Dirty", &memory.dirty),
         ],
     );
-    page.wrong(
+    page.add_correction(
         "little free memory means that the machine is short of memory",
         "A healthy machine has little free memory: the kernel fills it with the page cache. Watch MemAvailable, and \
          whether programs wait (`pagewise explain psi`).",
     );
-    page.wrong(
+    page.add_correction(
         "dropping caches (drop_caches) frees memory for programs",
         "The kernel drops the same caches by itself as soon as a program needs the memory. Dropping all of them also \
          drops code and files that are in use, and they are read from the disk again.",
     );
-    page.next("pagewise report --only memory", "where memory is");
-    page.next("pagewise doctor --explain memory-low", "from which value on it is too little");
+    page.add_command("pagewise report --only memory", "where memory is");
+    page.add_command(
+        "pagewise doctor --explain memory-low",
+        "from which value on it is too little",
+    );
 }
 
 /// Explains the watermarks of zones. Sources: `__setup_per_zone_wmarks` and `zone_watermark_ok` in
 /// mm/page_alloc.c; the kernel's sysctl/vm document.
 pub(crate) fn watermarks(host: &Snapshot, page: &mut Draft) {
-    page.text(
+    page.add_text(
         "Memory is divided into zones, and each zone has three watermarks. If its free memory falls below the low watermark, the \
          kernel wakes kswapd, which reclaims memory in the background until the high watermark is reached. Below min, programs \
          that allocate memory reclaim it themselves and wait (direct reclaim).",
@@ -76,7 +79,7 @@ pub(crate) fn watermarks(host: &Snapshot, page: &mut Draft) {
         };
         page.bars(format!("Zone {} of node {}: {state}", zone.name, zone.node), bars(known));
     }
-    page.values(
+    page.add_values(
         "This machine",
         vec![
             setting(host, "vm.min_free_kbytes"),
@@ -86,18 +89,18 @@ pub(crate) fn watermarks(host: &Snapshot, page: &mut Draft) {
             counter(host, "pgscan_direct"),
         ],
     );
-    page.text(
+    page.add_text(
         "vm.min_free_kbytes sets min, for all zones together. The distance from min to low, and from low to high, is \
          a quarter of min, or watermark_scale_factor / 10,000 of the zone, whichever is larger. pgscan_direct counts \
          pages that programs had to look at themselves while they waited.",
     );
-    page.wrong(
+    page.add_correction(
         "a larger vm.min_free_kbytes prevents waiting",
         "It raises min, below which programs wait, and takes this memory away from them for good. \
          vm.watermark_scale_factor starts kswapd earlier instead. khugepaged raises vm.min_free_kbytes by itself.",
     );
-    page.next("pagewise report --only zones", "free memory and watermarks of each zone");
-    page.next("pagewise doctor --explain watermarks-extreme", "which values are a problem");
+    page.add_command("pagewise report --only zones", "free memory and watermarks of each zone");
+    page.add_command("pagewise doctor --explain watermarks-extreme", "which values are a problem");
 }
 
 /// Returns the zone with the most memory.
@@ -110,7 +113,7 @@ fn largest(host: &Snapshot) -> Option<&Zone> {
 /// sysctl/vm document.
 pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
     let huge = order_of_a_huge_page(host);
-    page.text(format!(
+    page.add_text(format!(
         "The kernel keeps free memory in blocks of 1, 2, 4 … pages: a block of order N has 2^N pages (the buddy \
          allocator). A huge page needs a free block of order {huge}. If free memory is only in smaller blocks, it is \
          fragmented, and the kernel has to move pages together (compaction) before it can make a large block.",
@@ -120,13 +123,13 @@ pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
         page.bars(title, blocks(host, free));
         if let Some(index) = free.unusable_free_index(huge) {
             let share = Percent::new(index * 100.0);
-            page.text(format!(
+            page.add_text(format!(
                 "In this zone, {:.0} % of free memory is in blocks too small for a huge page (unusable free index).",
                 share.get()
             ));
         }
     }
-    page.values(
+    page.add_values(
         "This machine",
         vec![
             setting(host, "vm.extfrag_threshold"),
@@ -136,18 +139,18 @@ pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
             counter(host, "compact_fail"),
         ],
     );
-    page.wrong(
+    page.add_correction(
         "vm.extfrag_threshold 0 switches compaction off",
         "It is the eager end. If an allocation of a large block fails, the kernel compacts only if the fragmentation \
          index (0 to 1,000: lack of memory to fragmentation) is above this value, and reclaims pages otherwise.",
     );
-    page.wrong(
+    page.add_correction(
         "writing 1 to compact_memory once solves fragmentation",
         "It compacts at this moment; allocations fragment memory again. `compact_stall` counts how often programs had \
          to wait for compaction.",
     );
-    page.next("pagewise report --only zones", "free blocks of every zone");
-    page.next("pagewise doctor --explain fragmentation", "when fragmentation is a problem");
+    page.add_command("pagewise report --only zones", "free blocks of every zone");
+    page.add_command("pagewise doctor --explain fragmentation", "when fragmentation is a problem");
 }
 
 /// Returns the order of a PMD-sized huge page. It is 9 for huge pages of 2 MiB with base pages of 4

@@ -8,7 +8,7 @@ use crate::page::{Draft, bar, bars, count, size, value};
 /// Explains KSM and zmerge. Sources: the kernel's admin-guide/mm/ksm document;
 /// kernel/zmerge/README.md.
 pub(crate) fn explain_ksm(host: &Snapshot, page: &mut Draft) {
-    page.text(
+    page.add_text(
         "Pages with the same contents need to be stored only once. KSM merges pages of programs in RAM, if the programs \
          allow it (madvise MADV_MERGEABLE, or a whole process by prctl): a kernel thread compares them, and a write to \
          a shared page makes a copy again. zmerge, a kernel module of Pagewise, merges pages in compressed swap.",
@@ -26,7 +26,7 @@ pub(crate) fn explain_ksm(host: &Snapshot, page: &mut Draft) {
         let sign = if bytes < 0 { "−" } else { "" };
         Name::from(format!("{sign}{size}").as_str())
     });
-    page.values(
+    page.add_values(
         "This machine",
         vec![
             value("ksm/run", &ksm.run),
@@ -37,7 +37,7 @@ pub(crate) fn explain_ksm(host: &Snapshot, page: &mut Draft) {
     );
     for device in host.zmerge.iter().take(1) {
         let Some(merging) = &device.merging else { continue };
-        page.values(
+        page.add_values(
             device.path(),
             vec![
                 value("mode", &merging.mode),
@@ -47,23 +47,23 @@ pub(crate) fn explain_ksm(host: &Snapshot, page: &mut Draft) {
             ],
         );
     }
-    page.text(
+    page.add_text(
         "The comparison costs CPU time, and each compared page a little memory: general_profit is what is left of the \
          gain, and is negative if KSM costs more than it saves. Pages of zeros and other same-filled pages need no \
          merging in zram and zswap: those store them without any memory of their own.",
     );
-    page.wrong(
+    page.add_correction(
         "many equal pages mean much saved memory",
         "Often, many of them are zeros or compress to almost nothing, so that swap in compressed RAM stores them in \
          little memory anyway. `pagewise scan` counts what they take when compressed.",
     );
-    page.wrong(
+    page.add_correction(
         "merging is safe between users who do not trust each other",
         "A write to a merged page takes longer, so one program can find out that another one has the same page.",
     );
-    page.next(
+    page.add_command(
         "sudo pagewise scan --host --duplicates",
         "how many pages in use are equal, and what merging would save",
     );
-    page.next("pagewise doctor --explain ksm-loss", "when KSM costs more than it saves");
+    page.add_command("pagewise doctor --explain ksm-loss", "when KSM costs more than it saves");
 }
