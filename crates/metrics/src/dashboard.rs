@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rule::expand;
+use crate::rule::expand_names;
 use crate::table::METRICS;
 
 /// A Grafana dashboard.
@@ -243,7 +243,9 @@ impl Dashboard {
     ) -> impl Iterator<Item = (&'static Panel, Vec<(String, &'static str)>)> {
         let fill = move |expression: &str| {
             let matchers = format!("{{{chosen}}}");
-            expand(&expression.replace(",@}", &format!(",{chosen}}}")).replace('@', &matchers))
+            expand_names(
+                &expression.replace(",@}", &format!(",{chosen}}}")).replace('@', &matchers),
+            )
         };
         self.panels.iter().map(move |panel| {
             (panel, panel.lines.iter().map(|(line, legend)| (fill(line), *legend)).collect())
@@ -297,7 +299,7 @@ impl Dashboard {
                     "type": "query",
                     "label": "Machine",
                     "datasource": source,
-                    "query": expand("label_values($verdict_level, instance)"),
+                    "query": expand_names("label_values($verdict_level, instance)"),
                     "refresh": 2,
                     "multi": self.has_many,
                     "includeAll": self.has_many,
@@ -312,7 +314,10 @@ impl Dashboard {
 /// Returns the help text of the first metric in a panel.
 fn describe(panel: &Panel) -> &'static str {
     let named = METRICS.iter().filter(|metric| {
-        panel.lines.first().is_some_and(|(line, _)| expand(line).contains(&metric.full_name()))
+        panel
+            .lines
+            .first()
+            .is_some_and(|(line, _)| expand_names(line).contains(&metric.full_name()))
     });
     // the name of one metric may be the beginning of another name
     named.max_by_key(|metric| metric.name.len()).map_or("", |metric| metric.help)

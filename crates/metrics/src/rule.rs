@@ -174,13 +174,13 @@ pub const RULES: &[Rule] = &[
 impl Rule {
     /// Returns the expression with the full names of its metrics.
     pub fn expression(&self) -> String {
-        expand(self.expression)
+        expand_names(self.expression)
     }
 }
 
 /// Replaces each `$NAME` by the full name of the metric. A name that is not in the table is kept
 /// with its `$`; tests check that no expression contains such a name.
-pub(crate) fn expand(expression: &str) -> String {
+pub(crate) fn expand_names(expression: &str) -> String {
     let mut parts = expression.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -206,7 +206,7 @@ pub fn rules_file() -> String {
          groups:\n  - name: pagewise\n    rules:\n",
     );
     for rule in RULES {
-        let expression = quoted(&rule.expression());
+        let expression = quote_yaml(&rule.expression());
         // writing to a String cannot fail
         let _ = match rule.does {
             Does::Records => {
@@ -218,9 +218,9 @@ pub fn rules_file() -> String {
                  severity: {severity}\n        annotations:\n          summary: {}\n          description: {}\n          \
                  runbook: {}",
                 rule.name,
-                quoted(summary),
-                quoted(description),
-                quoted(&format!("pagewise explain {subject}")),
+                quote_yaml(summary),
+                quote_yaml(description),
+                quote_yaml(&format!("pagewise explain {subject}")),
             ),
         };
     }
@@ -228,6 +228,6 @@ pub fn rules_file() -> String {
 }
 
 /// Formats a text as a YAML scalar in single quotes.
-fn quoted(text: &str) -> String {
+fn quote_yaml(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

@@ -30,7 +30,7 @@ macro_rules! one {
             labels: &[],
             read: |scrape| {
                 let read: fn(&Scrape<'_>) -> Option<f64> = $read;
-                read(scrape).map(plain).into_iter().collect()
+                read(scrape).map(series_without_labels).into_iter().collect()
             },
         }
     };
@@ -72,14 +72,14 @@ pub const METRICS: &[Metric] = &[
         Gauge,
         Bytes,
         "Memory that would be in use if pages in zram and zswap were not compressed.",
-        |scrape| Some(size(end(scrape).effective_memory().get()?.uncompressed_size()))
+        |scrape| Some(size(end_snapshot(scrape).effective_memory().get()?.uncompressed_size()))
     ),
     one!(
         "memory_compression",
         Gauge,
         Ratio,
         "Size of the pages that are stored in zram and zswap, divided by the memory that these use.",
-        |scrape| Some(end(scrape).effective_memory().get()?.stored_per_pool()?.get())
+        |scrape| Some(end_snapshot(scrape).effective_memory().get()?.stored_per_pool()?.get())
     ),
     one!("zram_original", Gauge, Bytes, "Size of the pages in all zram devices.", |scrape| {
         sum(scrape, |it| it.mm_stat.original.get())
@@ -126,17 +126,17 @@ pub const METRICS: &[Metric] = &[
         |scrape| sum(scrape, |it| it.bd_stat.held.get())
     ),
     one!("zswap_pool", Gauge, Bytes, "Memory that zswap uses.", |scrape| {
-        end(scrape).zswap.pool.get().map(size)
+        end_snapshot(scrape).zswap.pool.get().map(size)
     }),
     one!("zswap_stored", Gauge, Bytes, "Size of the pages in zswap.", |scrape| {
-        end(scrape).zswap.stored.get().map(size)
+        end_snapshot(scrape).zswap.stored.get().map(size)
     }),
     one!(
         "zswap_written_back",
         Counter,
         Pages,
         "Pages that zswap wrote to the swap area behind it.",
-        |scrape| number(&end(scrape).zswap.written_back)
+        |scrape| number(&end_snapshot(scrape).zswap.written_back)
     ),
     several!(
         "swap_tier_size",
@@ -168,10 +168,10 @@ pub const METRICS: &[Metric] = &[
         Pages,
         "Pages that the kernel scanned in order to reclaim memory: in the background, or while a program waited.",
         ["by"],
-        scanned
+        scanned_series
     ),
     one!("kswapd_cpu", Counter, Seconds, "CPU time of all threads kswapd.", |scrape| {
-        let threads = &end(scrape).kernel_threads;
+        let threads = &end_snapshot(scrape).kernel_threads;
         let is_kswapd = |name: &str| name.starts_with("kswapd");
         let own = threads.iter().filter(|thread| is_kswapd(thread.name.as_str()));
         let times: Option<Vec<f64>> =
@@ -199,7 +199,7 @@ pub const METRICS: &[Metric] = &[
         Counter,
         None,
         "Processes that the kernel killed for lack of memory since boot.",
-        |scrape| { number(&end(scrape).vmstat.get("oom_kill")) }
+        |scrape| { number(&end_snapshot(scrape).vmstat.get("oom_kill")) }
     ),
     several!(
         "kills_in_log",
@@ -223,13 +223,13 @@ pub const METRICS: &[Metric] = &[
         Ratio,
         "Part of anonymous memory that is in huge pages of the largest size.",
         |scrape| {
-            let memory = &end(scrape).memory;
+            let memory = &end_snapshot(scrape).memory;
             let (huge, anon) = (memory.anon_huge_pages.get()?, memory.anon_pages.get()?);
             (anon.get() > 0).then(|| size(huge) / size(anon))
         }
     ),
     one!("khugepaged_cpu", Counter, Seconds, "CPU time of khugepaged.", |scrape| {
-        end(scrape).thp.khugepaged.cpu_time.get().map(seconds)
+        end_snapshot(scrape).thp.khugepaged.cpu_time.get().map(seconds)
     }),
     one!(
         "mglru_oldest_generation_age",
@@ -243,7 +243,7 @@ pub const METRICS: &[Metric] = &[
         Gauge,
         Bytes,
         "Memory that merging of identical pages (KSM) saves, less what it costs.",
-        |scrape| end(scrape).ksm.general_profit_bytes.get().map(|profit| profit as f64)
+        |scrape| end_snapshot(scrape).ksm.general_profit_bytes.get().map(|profit| profit as f64)
     ),
     one!("plans_applied", Gauge, None, "Plans of Pagewise that are in force.", |scrape| {
         scrape.plans.map(|plans| plans.applied as f64)
@@ -302,15 +302,15 @@ pub const METRICS: &[Metric] = &[
     ),
 ];
 
-fn plain(value: f64) -> Series {
+fn series_without_labels(value: f64) -> Series {
     Series { labels: Vec::new(), value }
 }
 
-fn labelled<const N: usize>(labels: [Cow<'static, str>; N], value: f64) -> Series {
+fn series_with_labels<const N: usize>(labels: [Cow<'static, str>; N], value: f64) -> Series {
     Series { labels: labels.into(), value }
 }
 
-const fn end<'a>(scrape: &Scrape<'a>) -> &'a Snapshot {
+const fn end_snapshot<'a>(scrape: &Scrape<'a>) -> &'a Snapshot {
     &scrape.interval.end
 }
 
@@ -347,7 +347,7 @@ fn findings(scrape: &Scrape<'_>) -> Vec<Series> {
         let labels = [finding.id.into(), finding.severity.word().into()];
         // a rule may report several findings, but the labels of each series must be unique
         if !all.iter().any(|other| other.labels == labels) {
-            all.push(labelled(labels, 1.0));
+            all.push(series_with_labels(labels, 1.0));
         }
     }
     all
@@ -356,13 +356,13 @@ fn findings(scrape: &Scrape<'_>) -> Vec<Series> {
 /// Returns the sum over all devices in use; `None` if there is no device or if a value is not
 /// known.
 fn sum(scrape: &Scrape<'_>, pick: impl Fn(&Zram) -> Option<Bytes>) -> Option<f64> {
-    let used = end(scrape).zram.iter().filter(|zram| zram.initialised.get() == Some(true));
+    let used = end_snapshot(scrape).zram.iter().filter(|zram| zram.initialised.get() == Some(true));
     let all: Option<Vec<Bytes>> = used.map(pick).collect();
     all.filter(|all| !all.is_empty()).map(|all| all.into_iter().map(size).sum())
 }
 
 fn sum_pages(scrape: &Scrape<'_>, pick: impl Fn(&Zram) -> Option<Pages>) -> Option<f64> {
-    let used = end(scrape).zram.iter().filter(|zram| zram.initialised.get() == Some(true));
+    let used = end_snapshot(scrape).zram.iter().filter(|zram| zram.initialised.get() == Some(true));
     let all: Option<Vec<Pages>> = used.map(pick).collect();
     all.filter(|all| !all.is_empty()).map(|all| all.into_iter().map(pages).sum())
 }
@@ -371,7 +371,7 @@ fn tiers(
     scrape: &Scrape<'_>,
     pick: impl Fn(&pagewise_model::Tier) -> Option<Bytes>,
 ) -> Vec<Series> {
-    let tiers = end(scrape).tiers.iter().take(TIERS).enumerate();
+    let tiers = end_snapshot(scrape).tiers.iter().take(TIERS).enumerate();
     let known = tiers.filter_map(|(at, tier)| {
         let kind = match tier.kind {
             TierKind::Zram => "zram",
@@ -379,13 +379,13 @@ fn tiers(
             TierKind::Partition => "partition",
             TierKind::File => "file",
         };
-        Some(labelled([(at + 1).to_string().into(), kind.into()], size(pick(tier)?)))
+        Some(series_with_labels([(at + 1).to_string().into(), kind.into()], size(pick(tier)?)))
     });
     known.collect()
 }
 
 fn zones(scrape: &Scrape<'_>) -> Vec<Series> {
-    let host = end(scrape);
+    let host = end_snapshot(scrape);
     let page = size(host.page_size());
     let above = |zone: &Zone| {
         let is_empty = zone.managed_pages.get() == Some(Pages::new(0));
@@ -396,7 +396,10 @@ fn zones(scrape: &Scrape<'_>) -> Vec<Series> {
         host.zones.iter().filter_map(|zone| Some((above(zone)?, zone))).collect();
     known.sort_by(|((one, _), _), ((other, _), _)| one.total_cmp(other));
     let series = known.into_iter().take(ZONES).map(|((_, above), zone)| {
-        labelled([zone.node.to_string().into(), zone.name.as_str().to_owned().into()], above * page)
+        series_with_labels(
+            [zone.node.to_string().into(), zone.name.as_str().to_owned().into()],
+            above * page,
+        )
     });
     series.collect()
 }
@@ -404,15 +407,15 @@ fn zones(scrape: &Scrape<'_>) -> Vec<Series> {
 /// Returns series of counters of `/proc/vmstat`, each from the value of its label and the counters
 /// to add up.
 fn counters(scrape: &Scrape<'_>, named: &[(&'static str, &[&str])]) -> Vec<Series> {
-    let vmstat = &end(scrape).vmstat;
+    let vmstat = &end_snapshot(scrape).vmstat;
     let read = |(label, names): &(&'static str, &[&str])| {
         let all: Option<Vec<f64>> = names.iter().map(|name| number(&vmstat.get(name))).collect();
-        Some(labelled([(*label).into()], all?.into_iter().sum()))
+        Some(series_with_labels([(*label).into()], all?.into_iter().sum()))
     };
     named.iter().filter_map(read).collect()
 }
 
-fn scanned(scrape: &Scrape<'_>) -> Vec<Series> {
+fn scanned_series(scrape: &Scrape<'_>) -> Vec<Series> {
     counters(scrape, &[("kswapd", &["pgscan_kswapd"]), ("direct", &["pgscan_direct"])])
 }
 
@@ -424,32 +427,35 @@ fn refaults(scrape: &Scrape<'_>) -> Vec<Series> {
 }
 
 fn pressure(scrape: &Scrape<'_>) -> Vec<Series> {
-    let memory = &end(scrape).psi.memory;
+    let memory = &end_snapshot(scrape).psi.memory;
     let stalls = [("some", &memory.some), ("full", &memory.full)];
     let series = stalls.into_iter().filter_map(|(kind, stall)| {
-        Some(labelled([kind.into()], stall.total_us.get()?.get() as f64 / 1e6))
+        Some(series_with_labels([kind.into()], stall.total_us.get()?.get() as f64 / 1e6))
     });
     series.collect()
 }
 
 fn kills(scrape: &Scrape<'_>) -> Vec<Series> {
-    let log = &end(scrape).kernel_log;
+    let log = &end_snapshot(scrape).kernel_log;
     let mut all = Vec::new();
     if log.records.get().is_some() {
         let count = |is_own: fn(Option<OomConstraint>) -> bool| {
             log.kills.iter().filter(|kill| is_own(kill.constraint)).count() as f64
         };
         let is_group = |it: Option<OomConstraint>| it == Some(OomConstraint::Cgroup);
-        all.push(labelled(["cgroup".into()], count(is_group)));
-        all.push(labelled(["host".into()], count(|it| it != Some(OomConstraint::Cgroup))));
+        all.push(series_with_labels(["cgroup".into()], count(is_group)));
+        all.push(series_with_labels(
+            ["host".into()],
+            count(|it| it != Some(OomConstraint::Cgroup)),
+        ));
     }
     let by_programs = scrape.program_kills.map(|kills| kills as f64);
-    all.extend(by_programs.map(|kills| labelled(["program".into()], kills)));
+    all.extend(by_programs.map(|kills| series_with_labels(["program".into()], kills)));
     all
 }
 
 fn huge_sizes(scrape: &Scrape<'_>) -> Vec<Series> {
-    let sizes = &end(scrape).thp.sizes;
+    let sizes = &end_snapshot(scrape).thp.sizes;
     let held = sizes.iter().filter_map(|one| {
         let held = number(&one.stats.get("nr_anon"))? * size(one.bytes);
         Some((one.bytes, held))
@@ -457,14 +463,16 @@ fn huge_sizes(scrape: &Scrape<'_>) -> Vec<Series> {
     let mut held: Vec<(Bytes, f64)> = held.collect();
     if held.is_empty() {
         // before 6.10, the kernel counts only huge pages of the largest size
-        let largest = end(scrape).thp.pmd_size.get();
-        held.extend(largest.zip(end(scrape).memory.anon_huge_pages.get().map(size)));
+        let largest = end_snapshot(scrape).thp.pmd_size.get();
+        held.extend(largest.zip(end_snapshot(scrape).memory.anon_huge_pages.get().map(size)));
     }
     held.sort_by(|(one_size, one), (other_size, other)| {
         other.total_cmp(one).then(other_size.cmp(one_size))
     });
     held.truncate(SIZES);
-    held.into_iter().map(|(bytes, held)| labelled([bytes.get().to_string().into()], held)).collect()
+    held.into_iter()
+        .map(|(bytes, held)| series_with_labels([bytes.get().to_string().into()], held))
+        .collect()
 }
 
 fn groups(
@@ -472,7 +480,7 @@ fn groups(
     pick: impl Fn(&pagewise_model::WorkingSet) -> Option<Bytes>,
 ) -> Vec<Series> {
     let known = scrape.groups.iter().filter_map(|group| {
-        Some(labelled([group.group.as_str().to_owned().into()], size(pick(group)?)))
+        Some(series_with_labels([group.group.as_str().to_owned().into()], size(pick(group)?)))
     });
     known.collect()
 }
