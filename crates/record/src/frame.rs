@@ -12,7 +12,7 @@ pub(crate) const MAX_FRAME: usize = 16 << 20;
 const HEAD: usize = 8;
 
 /// Makes a frame that contains these bytes; `None` if there are too many.
-pub(crate) fn frame(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn make_frame(bytes: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= MAX_FRAME)?;
     let mut all = Vec::with_capacity(HEAD + bytes.len());
     all.extend_from_slice(&length.to_le_bytes());
@@ -70,7 +70,7 @@ impl<'a> Iterator for FrameReader<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let whole = split(self.rest);
+        let whole = split_first_frame(self.rest);
         let (bytes, rest) =
             whole.map_err(|unwhole| self.unwhole = Some(unwhole)).unwrap_or_default();
         self.rest = rest;
@@ -79,7 +79,7 @@ impl<'a> Iterator for FrameReader<'a> {
 }
 
 /// Splits off the first frame: returns its data, and the bytes after the frame.
-fn split(all: &[u8]) -> Result<(&[u8], &[u8]), Unwhole> {
+fn split_first_frame(all: &[u8]) -> Result<(&[u8], &[u8]), Unwhole> {
     let (length, rest) = all.split_first_chunk::<4>().ok_or(Unwhole::Cut)?;
     let (sum, rest) = rest.split_first_chunk::<4>().ok_or(Unwhole::Cut)?;
     let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
@@ -100,7 +100,7 @@ mod tests {
 
     fn file(frames: &[Vec<u8>]) -> Vec<u8> {
         let mut all = MAGIC.to_vec();
-        frames.iter().for_each(|bytes| all.extend(frame(bytes).unwrap()));
+        frames.iter().for_each(|bytes| all.extend(make_frame(bytes).unwrap()));
         all
     }
 
@@ -152,6 +152,6 @@ mod tests {
 
     #[test]
     fn a_frame_that_no_reader_would_take_is_not_made() {
-        assert!(frame(&vec![0; MAX_FRAME + 1]).is_none());
+        assert!(make_frame(&vec![0; MAX_FRAME + 1]).is_none());
     }
 }

@@ -39,7 +39,7 @@ impl ReadingSummary {
         Self { unix_seconds, stalled_us, kills: gauges.oom_kills() }
     }
 
-    pub(crate) fn of_tape(tape: &Tape) -> Self {
+    pub(crate) fn from_tape(tape: &Tape) -> Self {
         let named = |path: &str| {
             let bytes = tape.file(path)?.to_vec();
             Some((path.to_owned(), Entry::File(bytes)))
@@ -79,13 +79,13 @@ impl ReadingSummary {
 }
 
 /// Returns the offset in the index of the record for this reading; readings are numbered from 0.
-pub(crate) fn offset(reading: u32) -> u64 {
+pub(crate) fn offset_of_record(reading: u32) -> u64 {
     (MAGIC.len() + RECORD * reading as usize) as u64
 }
 
 /// Returns the summaries of the frames with these checksums; `None` if the index does not contain
 /// all of them.
-pub(crate) fn summaries(index: &[u8], frames: &[u32]) -> Option<Vec<ReadingSummary>> {
+pub(crate) fn parse_summaries(index: &[u8], frames: &[u32]) -> Option<Vec<ReadingSummary>> {
     let mut records = index.strip_prefix(MAGIC)?.chunks_exact(RECORD);
     frames.iter().map(|frame| ReadingSummary::parse(records.next()?, *frame)).collect()
 }
@@ -115,23 +115,23 @@ mod tests {
             let (wanted, frames): (Vec<_>, Vec<_>) = all.iter().copied().unzip();
             let mut index = MAGIC.to_vec();
             all.iter().for_each(|(summary, frame)| index.extend(summary.record(*frame)));
-            prop_assert_eq!(summaries(&index, &frames), Some(wanted.clone()));
+            prop_assert_eq!(parse_summaries(&index, &frames), Some(wanted.clone()));
             // if a file lost its end, its index has too many records
             let less = &frames[..frames.len() - 1];
-            prop_assert_eq!(summaries(&index, less), Some(wanted[..less.len()].to_vec()));
-            prop_assert_eq!(summaries(&index[..index.len() - 1], &frames), None);
+            prop_assert_eq!(parse_summaries(&index, less), Some(wanted[..less.len()].to_vec()));
+            prop_assert_eq!(parse_summaries(&index[..index.len() - 1], &frames), None);
             let mut others = frames.clone();
             *others.last_mut().unwrap() ^= 1;
-            prop_assert_eq!(summaries(&index, &others), None);
+            prop_assert_eq!(parse_summaries(&index, &others), None);
             let at = at.index(index.len());
             index[at] ^= 1 << bit;
-            prop_assert_eq!(summaries(&index, &frames), None);
+            prop_assert_eq!(parse_summaries(&index, &frames), None);
         }
 
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = summaries(&bytes, &[0]);
-            let _ = summaries(&[&MAGIC[..], &bytes].concat(), &[0, 1]);
+            let _ = parse_summaries(&bytes, &[0]);
+            let _ = parse_summaries(&[&MAGIC[..], &bytes].concat(), &[0, 1]);
         }
     }
 }

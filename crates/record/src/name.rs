@@ -37,12 +37,12 @@ impl FileName {
 
 impl FileName {
     /// Returns the name of the index for this file.
-    pub(crate) fn index(self) -> String {
+    pub(crate) fn index_name(self) -> String {
         format!("{}-{:04}{INDEX_END}", self.unix_seconds, self.number)
     }
 
     /// Returns the file to which the index with this name belongs.
-    pub(crate) fn of_index(name: &str) -> Option<Self> {
+    pub(crate) fn from_index_name(name: &str) -> Option<Self> {
         Self::parse(&format!("{}{END}", name.strip_suffix(INDEX_END)?))
     }
 }

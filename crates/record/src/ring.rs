@@ -22,7 +22,7 @@ use pagewise_observe::{Rest, Step, Tape};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::frame::{MAGIC, checksum, frame};
+use crate::frame::{MAGIC, checksum, make_frame};
 use crate::index::{self, ReadingSummary};
 use crate::name::FileName;
 use crate::shelf::{Shelf, ShelfError, StoredFile};
@@ -169,8 +169,8 @@ impl Ring {
             |folder, name| rustix::fs::mkdirat(folder, name, Mode::RWXU);
         let folder = TrustedFolder::open_or_make(path, make)?;
         let lock = lock(&folder)?;
-        let shelf = Shelf::of(folder);
-        for orphan in shelf.orphans()? {
+        let shelf = Shelf::from_folder(folder);
+        for orphan in shelf.find_orphans()? {
             // if it cannot be removed, it takes some bytes until the next start
             let _ = rustix::fs::unlinkat(shelf.folder().handle(), orphan, AtFlags::empty());
         }
@@ -203,7 +203,7 @@ impl Ring {
     /// valid, and the next reading begins a new file.
     pub fn add(&mut self, tape: Tape, rest: &Rest) -> Result<Added, RingError> {
         let now = tape.ends.last().map_or(0.0, |end| end.unix_seconds);
-        let summary = ReadingSummary::of_tape(&tape);
+        let summary = ReadingSummary::from_tape(&tape);
         let mut added = Added::default();
         let (timeline, step) = match self.timeline.take() {
             Some(mut timeline) => {
@@ -213,9 +213,9 @@ impl Ring {
             None => (Timeline::begin_here(tape), None),
         };
         let timeline = self.timeline.insert(timeline);
-        let current = self.current.take_if(|it| it.takes(now, self.limits.size));
+        let current = self.current.take_if(|it| it.has_room_for(now, self.limits.size));
         if let Some((mut current, step)) = current.zip(step).filter(|_| timeline.fits()) {
-            if let Some(bytes) = current.step(&step, now) {
+            if let Some(bytes) = current.make_frame_of_step(&step, now) {
                 added.size = Bytes::new(bytes.len() as u64);
                 added.removed += self.write(&mut current, &bytes)?;
                 current.add_to_index(summary, &bytes);
@@ -226,7 +226,7 @@ impl Ring {
         // the previous file is full, or the reading does not fit into it; it is complete as it is
         self.current = None;
         added.removed += self.remove_old(now)?;
-        let (mut current, bytes) = self.begin(now)?;
+        let (mut current, bytes) = self.begin_file(now)?;
         added.size = Bytes::new(bytes.len() as u64);
         added.began = true;
         let written = self.write(&mut current, &bytes);
@@ -239,7 +239,7 @@ impl Ring {
         Ok(added)
     }
 
-    fn begin(&mut self, now: f64) -> Result<(Current, Vec<u8>), RingError> {
+    fn begin_file(&mut self, now: f64) -> Result<(Current, Vec<u8>), RingError> {
         let pending = Pending::default();
         let stream = self.timeline.as_mut().map(|timeline| timeline.stream(pending.clone()));
         let stream = stream.unwrap_or_else(|| Err(Errno::INVAL.into()));
@@ -253,7 +253,8 @@ impl Ring {
             Ok(rustix::fs::openat(handle, name.to_string(), flags, Mode::RUSR | Mode::WUSR)?)
         });
         let stream = stream.map_err(|source| self.error(name, source))?;
-        let bytes = frame(&pending.take()).ok_or(RingError::TooLarge { size: self.limits.size })?;
+        let bytes =
+            make_frame(&pending.take()).ok_or(RingError::TooLarge { size: self.limits.size })?;
         let current = Current {
             name,
             file: file?.0.into(),
@@ -273,7 +274,7 @@ impl Ring {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let (handle, mode) = (self.shelf.folder().handle(), Mode::RUSR | Mode::WUSR);
-        let file = File::from(rustix::fs::openat(handle, name.index(), flags, mode).ok()?);
+        let file = File::from(rustix::fs::openat(handle, name.index_name(), flags, mode).ok()?);
         file.write_all_at(index::MAGIC, 0).ok()?;
         Some(file)
     }
@@ -355,7 +356,7 @@ impl Ring {
     fn remove(&self, name: FileName) -> Result<(), RingError> {
         let handle = self.shelf.folder().handle();
         // the index is removed last: an index without its file is removed at the next start
-        for path in [name.to_string(), name.index()] {
+        for path in [name.to_string(), name.index_name()] {
             match rustix::fs::unlinkat(handle, path, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(self.error(name, errno.into())),
@@ -371,7 +372,7 @@ impl Ring {
 
 impl Current {
     /// Whether another reading can be added to this file.
-    fn takes(&self, now: f64, size: Bytes) -> bool {
+    fn has_room_for(&self, now: f64, size: Bytes) -> bool {
         now >= self.last_seconds
             && self.written < (size.get() / PARTS).max(LEAST_FILE)
             && self.readings < MOST_READINGS
@@ -380,7 +381,7 @@ impl Current {
     /// Adds a record for the frame that was written last. If that fails, no further records are
     /// added, because readers do not use an incomplete index.
     fn add_to_index(&mut self, summary: ReadingSummary, frame: &[u8]) {
-        let at = index::offset(self.readings);
+        let at = index::offset_of_record(self.readings);
         self.readings += 1;
         let record = checksum(frame).map(|sum| summary.record(sum));
         let written = self.index.as_ref().zip(record);
@@ -392,11 +393,11 @@ impl Current {
     }
 
     /// Returns the frame for the next reading; `None` if the recording cannot hold another one.
-    fn step(&mut self, step: &Step, now: f64) -> Option<Vec<u8>> {
+    fn make_frame_of_step(&mut self, step: &Step, now: f64) -> Option<Vec<u8>> {
         self.last_seconds = now;
         // writing into memory cannot fail
         let is_added = self.stream.add_step(step).unwrap_or(false);
-        is_added.then(|| frame(&self.pending.take())).flatten()
+        is_added.then(|| make_frame(&self.pending.take())).flatten()
     }
 }
 

@@ -63,7 +63,7 @@ impl Shelf {
         Ok(Self { folder: TrustedFolder::open_untrusted(path)? })
     }
 
-    pub(crate) fn of(folder: TrustedFolder) -> Self {
+    pub(crate) fn from_folder(folder: TrustedFolder) -> Self {
         Self { folder }
     }
 
@@ -108,7 +108,7 @@ impl Shelf {
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
                 continue;
             }
-            let index = rustix::fs::statat(self.folder.handle(), name.index(), flags);
+            let index = rustix::fs::statat(self.folder.handle(), name.index_name(), flags);
             let length = stat.st_size.saturating_add(index.map_or(0, |index| index.st_size));
             let size = Bytes::new(u64::try_from(length).unwrap_or(0));
             files.push(StoredFile { name, size, changed_unix_seconds: stat.st_mtime });
@@ -124,10 +124,10 @@ impl Shelf {
     /// If the file cannot be read.
     pub fn summaries(&self, name: FileName) -> Result<Option<Vec<ReadingSummary>>, ShelfError> {
         // if there is no index, the file need not be read
-        let Ok(index) = self.read(&name.index()) else { return Ok(None) };
+        let Ok(index) = self.read(&name.index_name()) else { return Ok(None) };
         let bytes = self.read(&name.to_string())?;
         let frames: Vec<u32> = FrameReader::new(&bytes).map(crc32fast::hash).collect();
-        Ok(index::summaries(&index, &frames))
+        Ok(index::parse_summaries(&index, &frames))
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>, ShelfError> {
@@ -141,10 +141,11 @@ impl Shelf {
     }
 
     /// Returns the names of indexes whose files do not exist.
-    pub(crate) fn orphans(&self) -> Result<Vec<String>, ShelfError> {
+    pub(crate) fn find_orphans(&self) -> Result<Vec<String>, ShelfError> {
         let names: Vec<FileName> = self.files()?.into_iter().map(|file| file.name).collect();
-        let is_orphan =
-            |name: &String| FileName::of_index(name).is_some_and(|file| !names.contains(&file));
+        let is_orphan = |name: &String| {
+            FileName::from_index_name(name).is_some_and(|file| !names.contains(&file))
+        };
         Ok(self.list()?.into_iter().filter(is_orphan).collect())
     }
 
