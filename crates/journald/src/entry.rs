@@ -35,7 +35,7 @@ impl Entry {
             return self;
         }
         self.fields += 1;
-        let value = cut(value);
+        let value = cut_value(value);
         self.bytes.extend_from_slice(name.as_bytes());
         if value.contains('\n') {
             self.bytes.push(b'\n');
@@ -60,7 +60,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Cuts a value to the length that an entry can hold, at the end of a character.
-fn cut(value: &str) -> &str {
+fn cut_value(value: &str) -> &str {
     let end = (0..=LONGEST.min(value.len())).rev().find(|&at| value.is_char_boundary(at));
     &value[..end.unwrap_or(0)]
 }

@@ -90,7 +90,7 @@ impl Budget {
         self.blocks.get() == 0 || self.entries.get() == 0
     }
 
-    fn take(&self, of: &Cell<usize>) -> Option<()> {
+    fn take_one(&self, of: &Cell<usize>) -> Option<()> {
         if self.until.is_some_and(|until| Instant::now() > until) {
             self.blocks.set(0);
         }
@@ -99,11 +99,11 @@ impl Budget {
     }
 
     fn take_block(&self) -> Option<()> {
-        self.take(&self.blocks)
+        self.take_one(&self.blocks)
     }
 
     fn take_entry(&self) -> Option<()> {
-        self.take(&self.entries)
+        self.take_one(&self.entries)
     }
 }
 
@@ -252,7 +252,9 @@ impl<'a> JournalFile<'a> {
         let mut offset = field.arrays;
         for _ in 0..MOST_HOPS {
             let left = field.count - entries.count;
-            let Some(size) = self.object(offset, ENTRY_ARRAY).filter(|_| left > 0) else { break };
+            let Some(size) = self.object_size(offset, ENTRY_ARRAY).filter(|_| left > 0) else {
+                break;
+            };
             let holds = size.saturating_sub(ARRAY_HEADER) / self.offset_size();
             let count = holds.min(left);
             entries.arrays.push((offset, entries.count, count));
@@ -298,8 +300,8 @@ impl<'a> JournalFile<'a> {
     }
 
     /// Reads the header of the entry at this offset.
-    pub(crate) fn stamp(&mut self, entry: u64) -> Option<Stamp> {
-        let size = self.object(entry, ENTRY)?;
+    pub(crate) fn read_stamp(&mut self, entry: u64) -> Option<Stamp> {
+        let size = self.object_size(entry, ENTRY)?;
         let header: [u8; ENTRY_HEADER] = self.array(entry)?;
         Some(Stamp {
             sequence: u64_at(&header, 16),
@@ -349,20 +351,20 @@ impl<'a> JournalFile<'a> {
         let stored = self.bytes(offset + begins, stored)?;
         match header[1] & (COMPRESSED_XZ | COMPRESSED_LZ4 | COMPRESSED_ZSTD) {
             0 => Some(stored),
-            COMPRESSED_LZ4 => of_lz4(&stored),
-            COMPRESSED_ZSTD => of_zstd(&stored),
+            COMPRESSED_LZ4 => decompress_lz4(&stored),
+            COMPRESSED_ZSTD => decompress_zstd(&stored),
             _ => None,
         }
     }
 
     fn data(&mut self, offset: u64) -> Option<[u8; DATA_HEADER]> {
-        self.object(offset, DATA)?;
+        self.object_size(offset, DATA)?;
         self.array(offset)
     }
 
     /// Returns the size of the object at this offset, if the object has this type and is inside the
     /// file.
-    fn object(&mut self, offset: u64, kind: u8) -> Option<u64> {
+    fn object_size(&mut self, offset: u64, kind: u8) -> Option<u64> {
         if offset < HEADER as u64 || offset % 8 != 0 {
             return None;
         }
@@ -378,7 +380,7 @@ impl<'a> JournalFile<'a> {
 
     fn array<const N: usize>(&mut self, offset: u64) -> Option<[u8; N]> {
         let mut array = [0; N];
-        self.copy(offset, &mut array)?;
+        self.copy_bytes(offset, &mut array)?;
         Some(array)
     }
 
@@ -386,12 +388,12 @@ impl<'a> JournalFile<'a> {
     fn bytes(&mut self, offset: u64, length: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(length.min(LONGEST)).ok()?;
         let mut bytes = vec![0; length];
-        self.copy(offset, &mut bytes)?;
+        self.copy_bytes(offset, &mut bytes)?;
         Some(bytes)
     }
 
     /// Fills `to` with the bytes at an offset of the file; returns `None` if the file ends before.
-    fn copy(&mut self, offset: u64, mut to: &mut [u8]) -> Option<()> {
+    fn copy_bytes(&mut self, offset: u64, mut to: &mut [u8]) -> Option<()> {
         let mut at = offset;
         while !to.is_empty() {
             let begin = usize::try_from(at % BLOCK as u64).ok()?;
@@ -418,7 +420,7 @@ impl<'a> JournalFile<'a> {
 }
 
 /// Decompresses a field that is stored as its length followed by one lz4 block.
-fn of_lz4(stored: &[u8]) -> Option<Vec<u8>> {
+fn decompress_lz4(stored: &[u8]) -> Option<Vec<u8>> {
     let (length, block) = stored.split_first_chunk::<8>()?;
     let length = u64::from_le_bytes(*length);
     let mut plain = vec![0; usize::try_from(length).ok().filter(|_| length <= LONGEST)?];
@@ -427,7 +429,7 @@ fn of_lz4(stored: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-fn of_zstd(stored: &[u8]) -> Option<Vec<u8>> {
+fn decompress_zstd(stored: &[u8]) -> Option<Vec<u8>> {
     let mut decoder = zstd::Decoder::with_buffer(stored).ok()?;
     decoder.window_log_max(LARGEST_WINDOW.ilog2()).ok()?;
     let mut plain = Vec::new();

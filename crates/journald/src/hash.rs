@@ -18,13 +18,13 @@ pub(crate) enum FieldHash {
 impl FieldHash {
     pub(crate) fn compute(self, bytes: &[u8]) -> u64 {
         match self {
-            Self::Keyed(id) => sip(id, bytes),
+            Self::Keyed(id) => siphash(id, bytes),
             Self::Jenkins => jenkins(bytes),
         }
     }
 }
 
-fn sip(id: [u8; 16], bytes: &[u8]) -> u64 {
+fn siphash(id: [u8; 16], bytes: &[u8]) -> u64 {
     let id = u128::from_le_bytes(id);
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of the key")]
     let (low, high) = (id as u64, (id >> 64) as u64);

@@ -108,7 +108,7 @@ fn read_entry(
     entry: u64,
     trusted: Option<Field>,
 ) -> Option<Option<ProgramMessage>> {
-    let stamp = file.stamp(entry)?;
+    let stamp = file.read_stamp(entry)?;
     let fields = file.fields(entry, &stamp)?;
     if trusted.is_some_and(|trusted| !fields.contains(&trusted.offset)) {
         return Some(None);

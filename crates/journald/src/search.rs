@@ -80,7 +80,7 @@ pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) 
     };
     let entries = file.entries(&all);
     let mut kernel = Kernel { file, entries, own };
-    let windows = kernel.windows(reader);
+    let windows = kernel.find_windows(reader);
     let mut later = u64::MAX;
     for &(begin, end) in windows.iter().rev().take(most) {
         kernel.read(begin, end, later, reader);
@@ -122,7 +122,7 @@ pub fn read_all(file: &mut JournalFile<'_>, mut take: impl FnMut(&KernelMessage)
 impl Kernel<'_, '_> {
     /// Returns ranges of message numbers that contain reports: the start, and the earliest end.
     /// They are in order and do not overlap.
-    fn windows(&mut self, reader: &dyn Reader) -> Vec<(u64, u64)> {
+    fn find_windows(&mut self, reader: &dyn Reader) -> Vec<(u64, u64)> {
         let mut found = BTreeSet::new();
         for mark in MARKS {
             for at in self.find_marked(mark, reader) {
@@ -132,7 +132,7 @@ impl Kernel<'_, '_> {
         for trace in TRACES {
             for at in self.find_marked(trace, reader) {
                 let begin = at.saturating_sub(TO_TRACE);
-                if (begin..at).any(|number| self.begins_report(number)) {
+                if (begin..at).any(|number| self.is_first_line_of_report(number)) {
                     found.insert((begin, at.saturating_add(AFTER)));
                 }
             }
@@ -160,7 +160,7 @@ impl Kernel<'_, '_> {
             if self.file.entry_at(&self.entries, number) != Some(entry) {
                 continue;
             }
-            let Some(message) = self.message(number) else { continue };
+            let Some(message) = self.read_kernel_message(number) else { continue };
             if !reader.has(&message) {
                 found.push(number);
             }
@@ -168,8 +168,8 @@ impl Kernel<'_, '_> {
         found
     }
 
-    fn begins_report(&mut self, number: u64) -> bool {
-        let message = self.message(number);
+    fn is_first_line_of_report(&mut self, number: u64) -> bool {
+        let message = self.read_kernel_message(number);
         message.is_some_and(|message| memchr::memmem::find(&message.text, BEGIN).is_some())
     }
 
@@ -179,7 +179,7 @@ impl Kernel<'_, '_> {
         let last = later.min(self.entries.count);
         let mut number = begin;
         while number < end.min(last) {
-            if self.message(number).is_some_and(|message| reader.take(&message)) {
+            if self.read_kernel_message(number).is_some_and(|message| reader.take(&message)) {
                 end = end.max(number.saturating_add(AFTER));
             }
             number += 1;
@@ -187,7 +187,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Returns the message of an entry; `None` if a program wrote it or if the file is damaged.
-    fn message(&mut self, number: u64) -> Option<KernelMessage> {
+    fn read_kernel_message(&mut self, number: u64) -> Option<KernelMessage> {
         self.read_entry(number)?
     }
 
@@ -195,7 +195,7 @@ impl Kernel<'_, '_> {
     /// program wrote the message.
     fn read_entry(&mut self, number: u64) -> Option<Option<KernelMessage>> {
         let entry = self.file.entry_at(&self.entries, number)?;
-        let stamp = self.file.stamp(entry)?;
+        let stamp = self.file.read_stamp(entry)?;
         let fields = self.file.fields(entry, &stamp)?;
         if !fields.contains(&self.own.offset) {
             return Some(None);
