@@ -31,24 +31,34 @@ pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
 /// Returns the page of `scan`: estimates of compressed memory.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
     let chart = scanned.estimates.first().and_then(figure::ratios);
-    whole("What compressing would save", scanned.snapshot, chart, &text::scan_blocks(scanned))
+    complete_page(
+        "What compressing would save",
+        scanned.snapshot,
+        chart,
+        &text::scan_blocks(scanned),
+    )
 }
 
 /// Returns the page of `bench`: the cost of each algorithm.
 pub fn bench(benched: &Benched<'_>) -> String {
     let title = format!("{}: read time and ratio", benched.benchmark.input.name);
     let chart = chart::pareto(&title, &benched.benchmark.pareto);
-    whole("Costs of compressed swap", benched.snapshot, chart, &text::bench_blocks(benched))
+    complete_page("Costs of compressed swap", benched.snapshot, chart, &text::bench_blocks(benched))
 }
 
 /// Returns the page of `thp`: which memory is in huge pages.
 pub fn thp(seen: &HugeSeen<'_>) -> String {
     let snapshot = &seen.interval.end;
     let chart = figure::huge(&snapshot.memory);
-    whole("Huge pages", snapshot, chart, &text::thp_blocks(seen))
+    complete_page("Huge pages", snapshot, chart, &text::thp_blocks(seen))
 }
 
-fn whole(title: &str, snapshot: &Snapshot, chart: Option<String>, blocks: &[Block]) -> String {
+fn complete_page(
+    title: &str,
+    snapshot: &Snapshot,
+    chart: Option<String>,
+    blocks: &[Block],
+) -> String {
     let mut writer = Writer::of_page(title);
     writer.figure(&chart.unwrap_or_default());
     writer.blocks(blocks);

@@ -4,7 +4,7 @@
 use pagewise_report::text::{Block, Role, TextCell, TextTable};
 
 use crate::figure;
-use crate::page::{escape, wide};
+use crate::page::{escape, wrap_wide_table};
 use crate::svg::{Svg, length};
 
 /// A section that is being written. Its title is the label of its tables for screen readers, and
@@ -47,7 +47,7 @@ impl Writer {
                 self.note.clear();
                 self.push(&figure::memory(parts, *total));
             }
-            Block::Command(command) => self.push(&pasteable(command)),
+            Block::Command(command) => self.push(&format_command(command)),
             Block::Fact { label, items } => self.fact(label, items),
             Block::Table(table) => self.table(table),
         }
@@ -88,7 +88,7 @@ impl Writer {
             self.in_list = true;
         }
         let shown = match items {
-            [one] => cell(one),
+            [one] => format_cell(one),
             several => list(several.iter().map(|item| &item.text)),
         };
         let label = if label.is_empty() { &self.title } else { label };
@@ -101,7 +101,7 @@ impl Writer {
         let caption = if caption.is_empty() { self.title.clone() } else { caption };
         let class = if self.follows_chart { " class=\"unseen\"" } else { "" };
         self.follows_chart = false;
-        self.out += &wide(&self.title, &rows(table, &caption, class));
+        self.out += &wrap_wide_table(&self.title, &format_table(table, &caption, class));
     }
 
     fn flush(&mut self) {
@@ -126,11 +126,11 @@ impl Writer {
 }
 
 fn paragraph(text: &TextCell) -> String {
-    mark("p", class(text.role), &escape(&text.text)) + "\n"
+    format_element("p", class(text.role), &escape(&text.text)) + "\n"
 }
 
 /// Formats an HTML element with a class; the class may be empty.
-pub(crate) fn mark(element: &str, class: &str, html: &str) -> String {
+pub(crate) fn format_element(element: &str, class: &str, html: &str) -> String {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     format!("<{element}{class}>{html}</{element}>")
 }
@@ -142,16 +142,16 @@ fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 }
 
 /// Formats a command that can be pasted, with its comment.
-pub(crate) fn pasteable(command: &str) -> String {
+pub(crate) fn format_command(command: &str) -> String {
     format!("<pre><code>{}</code></pre>\n", escape(command))
 }
 
 /// Formats a table. A caption with the `class` `unseen` is for screen readers only.
-fn rows(table: &TextTable, caption: &str, class: &str) -> String {
+fn format_table(table: &TextTable, caption: &str, class: &str) -> String {
     let mut text = format!("<table><caption{class}>{}</caption>\n", escape(caption));
     if table.columns.iter().any(|(title, _)| !title.is_empty()) {
         text += "<thead><tr>";
-        table.columns.iter().for_each(|(title, number)| text += &head(title, *number));
+        table.columns.iter().for_each(|(title, number)| text += &format_head_cell(title, *number));
         text += "</tr></thead>\n";
     }
     text += "<tbody>\n";
@@ -159,14 +159,14 @@ fn rows(table: &TextTable, caption: &str, class: &str) -> String {
     for row in &table.rows {
         text += "<tr>";
         for (at, (content, (_, number))) in row.iter().zip(&table.columns).enumerate() {
-            text += &data(content, *number, at == name);
+            text += &format_data_cell(content, *number, at == name);
         }
         text += "</tr>\n";
     }
     text + "</tbody></table>"
 }
 
-fn head(title: &str, number: bool) -> String {
+fn format_head_cell(title: &str, number: bool) -> String {
     let class = if number { " class=\"number\"" } else { "" };
     if title.is_empty() {
         "<td></td>".to_owned()
@@ -175,9 +175,9 @@ fn head(title: &str, number: bool) -> String {
     }
 }
 
-fn data(content: &TextCell, number: bool, is_name: bool) -> String {
+fn format_data_cell(content: &TextCell, number: bool, is_name: bool) -> String {
     let class = if number { " class=\"number\"" } else { "" };
-    let shown = cell(content);
+    let shown = format_cell(content);
     if is_name && !content.text.is_empty() {
         format!("<th scope=\"row\"{class}>{shown}</th>")
     } else {
@@ -186,18 +186,18 @@ fn data(content: &TextCell, number: bool, is_name: bool) -> String {
 }
 
 /// Formats the content of a cell: text in the colour of its role, or a meter.
-fn cell(content: &TextCell) -> String {
+fn format_cell(content: &TextCell) -> String {
     if let Some([used, whole]) = content.fill {
-        return meter(used, whole);
+        return format_meter(used, whole);
     }
     let text = escape(content.text.trim());
     match class(content.role) {
         "" => text,
-        class => mark("span", class, &text),
+        class => format_element("span", class, &text),
     }
 }
 
-fn meter(used: u64, whole: u64) -> String {
+fn format_meter(used: u64, whole: u64) -> String {
     const SIZE: [f64; 2] = [120.0, 12.0];
     let mut svg = Svg::new(SIZE[0] + 2.0);
     svg.track([1.0, 1.0], SIZE);

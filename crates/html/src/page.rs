@@ -41,7 +41,7 @@ pub(crate) fn escape(text: &str) -> String {
 
 /// Wraps a table so that it can be scrolled horizontally if it is too wide, also with the keyboard.
 /// `label` is its name for screen readers.
-pub(crate) fn wide(label: &str, table: &str) -> String {
+pub(crate) fn wrap_wide_table(label: &str, table: &str) -> String {
     format!(
         "<div class=\"wide\" role=\"group\" aria-label=\"{}\" tabindex=\"0\">{table}</div>\n",
         escape(label)

@@ -63,28 +63,31 @@ impl Svg {
 
     /// Draws an area. It is at least one unit wide, so that a small value is visible.
     pub(crate) fn area(&mut self, class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
-        let ((left, top), (right, bottom)) = (unit([x, y]), unit([x + width, y + height]));
+        let ((left, top), (right, bottom)) =
+            (round_position([x, y]), round_position([x + width, y + height]));
         let ends = [(left, top), (right.max(left + 1), bottom)];
         self.shapes.push(Shape::Area(colour(class), ends));
     }
 
     /// Draws the background of a bar, with a frame: the range in which the bar may lie.
     pub(crate) fn track(&mut self, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
-        let ends = [unit([x, y]), unit([x + width, y + height])];
+        let ends = [round_position([x, y]), round_position([x + width, y + height])];
         self.shapes.extend([Shape::Area(FREE, ends), Shape::Frame(ends)]);
     }
 
     pub(crate) fn axis(&mut self, from: [f64; 2], to: [f64; 2]) {
-        self.shapes.push(Shape::Line(REST.stroke_width(1), [unit(from), unit(to)]));
+        self.shapes
+            .push(Shape::Line(REST.stroke_width(1), [round_position(from), round_position(to)]));
     }
 
     /// Draws a short line that marks a value.
     pub(crate) fn mark(&mut self, from: [f64; 2], to: [f64; 2]) {
-        self.shapes.push(Shape::Line(INK.stroke_width(2), [unit(from), unit(to)]));
+        self.shapes
+            .push(Shape::Line(INK.stroke_width(2), [round_position(from), round_position(to)]));
     }
 
     pub(crate) fn dot(&mut self, class: &str, at: [f64; 2]) {
-        self.shapes.push(Shape::Dot(colour(class), unit(at)));
+        self.shapes.push(Shape::Dot(colour(class), round_position(at)));
     }
 
     /// Draws text whose base line is at `y`.
@@ -104,7 +107,7 @@ impl Svg {
             Anchor::End => HPos::Right,
         };
         let text = Name::from(text).as_str().to_owned();
-        self.shapes.push(Shape::Text { colour, anchor, at: unit(at), text });
+        self.shapes.push(Shape::Text { colour, anchor, at: round_position(at), text });
     }
 
     /// Returns the chart for a page, with its title below it.
@@ -115,7 +118,7 @@ impl Svg {
 
     /// Returns the chart with a title, and with a description that contains all its values as text.
     pub(crate) fn finish(self, height: f64, title: &str, description: &str) -> String {
-        let (width, height) = unit([self.width, height]);
+        let (width, height) = round_position([self.width, height]);
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, (width.unsigned_abs(), height.unsigned_abs()))
             .into_drawing_area();
@@ -144,7 +147,7 @@ fn draw(area: &Area<'_>, shape: &Shape) -> Drawn {
 
 /// Rounds a position to whole units.
 #[expect(clippy::cast_possible_truncation, reason = "inside of a chart")]
-fn unit([x, y]: [f64; 2]) -> (i32, i32) {
+fn round_position([x, y]: [f64; 2]) -> (i32, i32) {
     (x.round() as i32, y.round() as i32)
 }
 

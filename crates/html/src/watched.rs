@@ -21,7 +21,7 @@ pub fn watched(watched: &WatchReport<'_>) -> String {
     let title = format!("Huge pages of {}", names.join(", "));
     let body = [
         format!("<h1>{}</h1>\n", escape(&title)),
-        quiet(&machine(watched.done.snapshot).join(" · ")),
+        format_quiet(&machine(watched.done.snapshot).join(" · ")),
         summary(watched),
         pictures(watched),
         table(watched),
@@ -30,7 +30,7 @@ pub fn watched(watched: &WatchReport<'_>) -> String {
     page(&title, &body)
 }
 
-fn quiet(text: &str) -> String {
+fn format_quiet(text: &str) -> String {
     format!("<p class=\"quiet\">{}</p>\n", escape(text))
 }
 
@@ -54,7 +54,7 @@ fn summary(watched: &WatchReport<'_>) -> String {
 fn pictures(watched: &WatchReport<'_>) -> String {
     let all = chart::watched(watched.samples, watched.course);
     if all.is_empty() {
-        return quiet("It ended before there was anything to draw.");
+        return format_quiet("It ended before there was anything to draw.");
     }
     let counted = watched.counter.map_or_else(
         || "Nobody counts its requests: --counter does.".to_owned(),

@@ -19,12 +19,12 @@ pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
     let mut svg = String::new();
     // drawing into memory fails only if the range of an axis is empty, which these ranges are not
     (!points.is_empty()).then(|| draw(title, points, &mut svg).ok()).flatten()?;
-    let names: Vec<String> = points.iter().map(in_words).collect();
+    let names: Vec<String> = points.iter().map(describe_point).collect();
     Some(add_style(&svg, title, &names.join("; ")))
 }
 
 /// Describes a point of the chart: `lz4: 3.1 µs, ratio 2.60`.
-fn in_words(point: &ParetoPoint) -> String {
+fn describe_point(point: &ParetoPoint) -> String {
     format!("{}: {:.1} µs, ratio {:.2}", point.contender, micros(point), ratio(point))
 }
 
@@ -37,10 +37,10 @@ fn draw(title: &str, points: &[ParetoPoint], into: &mut String) -> Drawn {
         .x_label_area_size(48)
         .y_label_area_size(56)
         .build_cartesian_2d(range(points, micros), range(points, ratio))?;
-    axes(&mut plane)?;
-    front(&mut plane, points)?;
+    draw_axes(&mut plane)?;
+    draw_front(&mut plane, points)?;
     for point in points {
-        mark(&mut plane, point)?;
+        draw_point(&mut plane, point)?;
     }
     root.present()
 }
@@ -61,7 +61,7 @@ fn range(points: &[ParetoPoint], of: fn(&ParetoPoint) -> f64) -> std::ops::Range
 
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-fn axes(plane: &mut Plane<'_>) -> Drawn {
+fn draw_axes(plane: &mut Plane<'_>) -> Drawn {
     let quiet = |colour: &RGBColor| (FONT, 13).into_font().color(colour);
     plane
         .configure_mesh()
@@ -77,7 +77,7 @@ fn axes(plane: &mut Plane<'_>) -> Drawn {
 
 /// Draws the Pareto front: a line through the points for which no other point is better in both
 /// measures.
-fn front(plane: &mut Plane<'_>, points: &[ParetoPoint]) -> Drawn {
+fn draw_front(plane: &mut Plane<'_>, points: &[ParetoPoint]) -> Drawn {
     let on_front = points.iter().filter(|point| point.is_on_front);
     let mut line: Vec<(f64, f64)> = on_front.map(|point| (micros(point), ratio(point))).collect();
     line.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -85,7 +85,7 @@ fn front(plane: &mut Plane<'_>, points: &[ParetoPoint]) -> Drawn {
     plane.draw_series(line).map(drop)
 }
 
-fn mark(plane: &mut Plane<'_>, point: &ParetoPoint) -> Drawn {
+fn draw_point(plane: &mut Plane<'_>, point: &ParetoPoint) -> Drawn {
     let colour = if point.is_on_front { GOOD.light } else { REST.light };
     let at = (micros(point), ratio(point));
     let [low, high] = point.read_spread.map(|ns| ns / 1000.0);

@@ -76,7 +76,7 @@ fn draw_into(
     let style = (FONT, 16).into_font().color(&INK.light).pos(Pos::new(HPos::Center, VPos::Center));
     head.draw(&Text::new(axes.title, (middle, 20), style))?;
     let (legend, body) = body.split_vertically(names);
-    name_axes(&legend, &axes.names)?;
+    draw_legend(&legend, &axes.names)?;
     let mut plane: Plane<'_> = ChartBuilder::on(&body)
         .margin(10)
         .margin_top(2)
@@ -86,13 +86,13 @@ fn draw_into(
             axes.across.ends[0]..axes.across.ends[1],
             axes.up.ends[0]..axes.up.ends[1],
         )?;
-    mesh(&mut plane, axes)?;
+    draw_mesh(&mut plane, axes)?;
     fill(&mut plane)?;
     root.present()
 }
 
 /// Draws the legend: names in a row, each after its colour.
-fn name_axes(
+fn draw_legend(
     area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     names: &[(&str, &Role)],
 ) -> Drawn {
@@ -108,9 +108,9 @@ fn name_axes(
     Ok(())
 }
 
-fn mesh(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
+fn draw_mesh(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
     let quiet = || (FONT, 12).into_font().color(&INK.light);
-    let (across, up) = (digits(axes.across.ends), digits(axes.up.ends));
+    let (across, up) = (count_decimals(axes.across.ends), count_decimals(axes.up.ends));
     let across = |value: &f64| format!("{value:.across$}");
     let up = |value: &f64| format!("{value:.up$}");
     let labels = |axis: &Axis<'_>, many| if matches!(axis.scale, Scale::Plain) { many } else { 0 };
@@ -132,31 +132,31 @@ fn mesh(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
         mesh.disable_y_mesh();
     }
     mesh.draw()?;
-    powers(plane, axes)
+    draw_powers(plane, axes)
 }
 
 /// Draws grid lines and labels of logarithmic axes.
-fn powers(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
+fn draw_powers(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
     let (x, y) = (axes.across.ends, axes.up.ends);
     if let Scale::Powers(shown) = axes.up.scale {
-        for value in ticks(y) {
+        for value in find_ticks(y) {
             let at = value.log10();
-            line(plane, [(x[0], at), (x[1], at)], &GRID, 1)?;
-            label(plane, &shown(value), (x[0], at))?;
+            draw_line(plane, [(x[0], at), (x[1], at)], &GRID, 1)?;
+            draw_label(plane, &shown(value), (x[0], at))?;
         }
     }
     if let Scale::Powers(shown) = axes.across.scale {
-        for value in ticks(x) {
+        for value in find_ticks(x) {
             let at = value.log10();
-            line(plane, [(at, y[0]), (at, y[1])], &GRID, 1)?;
-            below(plane, &shown(value), (at, y[0]))?;
+            draw_line(plane, [(at, y[0]), (at, y[1])], &GRID, 1)?;
+            draw_below(plane, &shown(value), (at, y[0]))?;
         }
     }
     Ok(())
 }
 
 /// Returns round values between two logarithms, at which an axis is labelled.
-fn ticks([least, most]: [f64; 2]) -> Vec<f64> {
+fn find_ticks([least, most]: [f64; 2]) -> Vec<f64> {
     let steps: &[f64] = match most - least {
         narrow if narrow < 0.8 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
         some if some < 3.0 => &[1.0, 2.0, 5.0],
@@ -169,7 +169,7 @@ fn ticks([least, most]: [f64; 2]) -> Vec<f64> {
 }
 
 /// Formats a round value, without unnecessary decimals.
-pub(super) fn round(value: f64) -> String {
+pub(super) fn format_round(value: f64) -> String {
     let below = (-value.log10()).ceil().clamp(0.0, 9.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 9")]
     let below = below as usize;
@@ -177,12 +177,12 @@ pub(super) fn round(value: f64) -> String {
 }
 
 /// Formats a round time in seconds, without unnecessary decimals.
-pub(super) fn moment(seconds: f64) -> String {
+pub(super) fn format_time(seconds: f64) -> String {
     phrases::precise(seconds).replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// Returns the range from the smallest to the largest value, with a margin.
-pub(super) fn room(values: &[f64]) -> Option<[f64; 2]> {
+pub(super) fn range_with_margin(values: &[f64]) -> Option<[f64; 2]> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
     let around = ((most - least) * 0.12).max(most.abs() * 0.01).max(1e-9);
@@ -190,7 +190,7 @@ pub(super) fn room(values: &[f64]) -> Option<[f64; 2]> {
 }
 
 /// Returns how many decimals are needed so that neighbouring labels differ.
-fn digits([least, most]: [f64; 2]) -> usize {
+fn count_decimals([least, most]: [f64; 2]) -> usize {
     match most - least {
         wide if wide >= 5.0 => 0,
         some if some >= 0.5 => 1,
@@ -199,16 +199,21 @@ fn digits([least, most]: [f64; 2]) -> usize {
     }
 }
 
-pub(super) fn line(plane: &mut Plane<'_>, ends: [Point; 2], role: &Role, width: u32) -> Drawn {
-    path(plane, ends.to_vec(), role, width)
+pub(super) fn draw_line(plane: &mut Plane<'_>, ends: [Point; 2], role: &Role, width: u32) -> Drawn {
+    draw_path(plane, ends.to_vec(), role, width)
 }
 
-pub(super) fn path(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role, width: u32) -> Drawn {
+pub(super) fn draw_path(
+    plane: &mut Plane<'_>,
+    points: Vec<Point>,
+    role: &Role,
+    width: u32,
+) -> Drawn {
     plane.draw_series([PathElement::new(points, role.light.stroke_width(width))]).map(drop)
 }
 
 /// Draws a faint line that belongs to the background.
-pub(super) fn faint(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role) -> Drawn {
+pub(super) fn draw_faint(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role) -> Drawn {
     plane.draw_series([PathElement::new(points, role.light.mix(0.3).stroke_width(1))]).map(drop)
 }
 
@@ -218,22 +223,22 @@ pub(super) fn draw_dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &
     let at = |dash: f64| (last * dash / f64::from(2 * DASHES), height);
     for dash in 0..DASHES {
         let dash = f64::from(2 * dash);
-        line(plane, [at(dash), at(dash + 1.0)], role, 1)?;
+        draw_line(plane, [at(dash), at(dash + 1.0)], role, 1)?;
     }
     Ok(())
 }
 
 /// Draws a name next to the axis. It is drawn on the whole chart, because a plane clips everything
 /// outside of it.
-pub(super) fn label(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
-    beside(plane, text, at, (-22, 0), Pos::new(HPos::Right, VPos::Center))
+pub(super) fn draw_label(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
+    draw_beside(plane, text, at, (-22, 0), Pos::new(HPos::Right, VPos::Center))
 }
 
-fn below(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
-    beside(plane, text, at, (0, 14), Pos::new(HPos::Center, VPos::Top))
+fn draw_below(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
+    draw_beside(plane, text, at, (0, 14), Pos::new(HPos::Center, VPos::Top))
 }
 
-fn beside(plane: &Plane<'_>, text: &str, at: Point, by: (i32, i32), anchor: Pos) -> Drawn {
+fn draw_beside(plane: &Plane<'_>, text: &str, at: Point, by: (i32, i32), anchor: Pos) -> Drawn {
     let style = (FONT, 12).into_font().color(&INK.light).pos(anchor);
     let area = plane.plotting_area().strip_coord_spec();
     let ((x, y), (left, top)) = (plane.backend_coord(&at), area.get_base_pixel());
@@ -247,9 +252,13 @@ mod tests {
 
     #[test]
     fn powers_have_round_labels() {
-        let few: Vec<String> = ticks([-1.1, 0.4]).iter().map(|at| format!("{at:.2}")).collect();
+        let few: Vec<String> =
+            find_ticks([-1.1, 0.4]).iter().map(|at| format!("{at:.2}")).collect();
         assert_eq!(few, ["0.10", "0.20", "0.50", "1.00", "2.00"]);
-        assert_eq!(ticks([1.5, 6.5]).len(), 5);
-        assert_eq!([50.0, 1.0, 0.1, 0.2, 0.05].map(round), ["50", "1", "0.1", "0.2", "0.05"]);
+        assert_eq!(find_ticks([1.5, 6.5]).len(), 5);
+        assert_eq!(
+            [50.0, 1.0, 0.1, 0.2, 0.05].map(format_round),
+            ["50", "1", "0.1", "0.2", "0.05"]
+        );
     }
 }

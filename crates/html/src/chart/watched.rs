@@ -6,7 +6,7 @@ use pagewise_model::{WatchCourse, WatchSample};
 use plotters::prelude::*;
 
 use super::colours::{GOOD, OTHER, REST, Role, THIRD};
-use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, path, room};
+use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, draw_path, range_with_margin};
 
 /// Draws three charts below each other with the same time axis. A grey background means that a fork
 /// shares the memory; a dashed line means that blocks were collapsed.
@@ -41,7 +41,7 @@ fn draw_line(
 ) -> Option<String> {
     let values: Vec<f64> = line.iter().map(|(_, value)| *value).collect();
     let last = samples.last().map(|moment| moment.seconds).filter(|last| *last > 0.0)?;
-    let up = ends.or_else(|| room(&values))?;
+    let up = ends.or_else(|| range_with_margin(&values))?;
     let axes = Axes {
         title,
         across: Axis { title: "seconds", ends: [0.0, last], scale: Scale::Plain },
@@ -51,13 +51,13 @@ fn draw_line(
         names: Vec::new(),
     };
     draw(&axes, |plane| {
-        behind(plane, samples, course, up)?;
-        path(plane, line, role, 2)
+        draw_background(plane, samples, course, up)?;
+        draw_path(plane, line, role, 2)
     })
 }
 
 /// Draws the background: periods with a fork, and times of collapses.
-fn behind(
+fn draw_background(
     plane: &mut Plane<'_>,
     samples: &[WatchSample],
     course: &WatchCourse,
@@ -71,7 +71,7 @@ fn behind(
         if let [before, after] = pair {
             if after.collapsed > before.collapsed {
                 let ends = vec![(after.seconds, up[0]), (after.seconds, up[1])];
-                path(plane, ends, &REST, 1)?;
+                draw_path(plane, ends, &REST, 1)?;
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use pagewise_model::{KernelLog, OomKill, duration::rough};
 
-use super::rows::{WIDTH, shorten};
+use super::rows::{WIDTH, shorten_name};
 use crate::svg::{Anchor, Svg};
 
 const LEFT: f64 = 20.0;
@@ -28,7 +28,7 @@ pub(crate) fn kills(log: &KernelLog) -> Option<String> {
         svg.mark([x, AXIS - 16.0], [x, AXIS]);
         svg.dot("f-bad", [x, AXIS - 18.0]);
         if x >= named_to {
-            svg.text(Anchor::Start, [x, AXIS - 30.0], &shorten(name, 14));
+            svg.text(Anchor::Start, [x, AXIS - 30.0], &shorten_name(name, 14));
             named_to = x + NAMED;
         }
         description.push(format!("{name}, {} before", rough(ago)));

@@ -5,7 +5,7 @@
 use pagewise_model::Bytes;
 use pagewise_report::text::{MemoryPart, Role, share};
 
-use crate::page::{escape, wide};
+use crate::page::{escape, wrap_wide_table};
 use crate::svg::{Anchor, Svg, length};
 
 const WIDTH: f64 = 960.0;
@@ -15,7 +15,7 @@ const HEIGHT: f64 = 34.0;
 const NAMED: f64 = 70.0;
 
 pub(crate) fn memory(parts: &[MemoryPart], total: Bytes) -> String {
-    bar(parts, total) + &wide("Where memory is", &table(parts, total))
+    bar(parts, total) + &wrap_wide_table("Where memory is", &table(parts, total))
 }
 
 fn bar(parts: &[MemoryPart], total: Bytes) -> String {

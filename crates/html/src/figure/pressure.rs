@@ -25,7 +25,7 @@ pub(crate) fn pressure(psi: &Psi) -> Option<String> {
                 ("f-bad", scaled(stopped)),
                 ("f-kernel", scaled(some.get()) - scaled(stopped)),
             ],
-            value: in_words(some, full),
+            value: describe_stalls(some, full),
         });
     }
     rows.draw(&format!(
@@ -45,7 +45,7 @@ fn spans(
     spans.into_iter().flatten()
 }
 
-fn in_words(some: Percent, full: Option<Percent>) -> String {
+fn describe_stalls(some: Percent, full: Option<Percent>) -> String {
     let all = full.map(|full| format!(", all {}", full.of_time()));
     format!("some {}{}", some.of_time(), all.unwrap_or_default())
 }

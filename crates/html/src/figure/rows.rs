@@ -50,7 +50,7 @@ impl Rows {
 
 fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     let base = y + BAR - 3.0;
-    svg.text(Anchor::End, [LEFT - 10.0, base], &shorten(&bar.name, 22));
+    svg.text(Anchor::End, [LEFT - 10.0, base], &shorten_name(&bar.name, 22));
     svg.track([LEFT, y], [ROOM, BAR]);
     let mut x = LEFT;
     for &(class, length) in bar.pieces.iter().filter(|(_, length)| *length > 0.0) {
@@ -62,7 +62,7 @@ fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
 
 /// Shortens a name so that it fits next to a bar; the table below the figure contains the complete
 /// name.
-pub(super) fn shorten(name: &str, letters: usize) -> String {
+pub(super) fn shorten_name(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();
     }

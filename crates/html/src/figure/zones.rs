@@ -27,7 +27,7 @@ pub(crate) fn zones(snapshot: &Snapshot) -> Option<String> {
     let mut description = Vec::new();
     for zone in &shown {
         zone.draw(&mut svg, y, several, page_size);
-        description.push(zone.in_words(several, page_size));
+        description.push(zone.describe_zone(several, page_size));
         y += STEP;
     }
     Some(svg.figure(y, TITLE, &description.join("; ")))
@@ -85,7 +85,7 @@ impl<'a> Marks<'a> {
         }
     }
 
-    fn in_words(&self, several: bool, page_size: Bytes) -> String {
+    fn describe_zone(&self, several: bool, page_size: Bytes) -> String {
         let marks = self.marks.map(|(name, pages)| format!("{name} {}", pages.to_bytes(page_size)));
         let free = self.free.to_bytes(page_size);
         format!("{}: {free} free, watermarks {}", self.name(several), marks.join(", "))

@@ -4,14 +4,14 @@
 use pagewise_model::{Evidence, Finding};
 use pagewise_report::text::severity;
 
-use crate::blocks::{class, pasteable};
-use crate::page::{escape, wide};
+use crate::blocks::{class, format_command};
+use crate::page::{escape, wrap_wide_table};
 
 pub(crate) fn findings(all: &[Finding]) -> String {
-    (1..).zip(all).map(|(number, finding)| article(number, finding)).collect()
+    (1..).zip(all).map(|(number, finding)| format_finding(number, finding)).collect()
 }
 
-fn article(number: u32, finding: &Finding) -> String {
+fn format_finding(number: u32, finding: &Finding) -> String {
     let (label, role) = severity(finding.severity);
     let class = class(role);
     format!(
@@ -29,7 +29,7 @@ fn next(commands: &[String]) -> String {
     if commands.is_empty() {
         return String::new();
     }
-    let commands: String = commands.iter().map(|command| pasteable(command)).collect();
+    let commands: String = commands.iter().map(|command| format_command(command)).collect();
     format!("<p><strong>Next:</strong></p>\n{commands}")
 }
 
@@ -51,6 +51,6 @@ fn evidence(id: &str, all: &[Evidence]) -> String {
             escape(&evidence.value)
         );
     }
-    let table = wide(&format!("Evidence of {id}"), &(text + "</tbody></table>"));
+    let table = wrap_wide_table(&format!("Evidence of {id}"), &(text + "</tbody></table>"));
     format!("<details><summary>Evidence ({id})</summary>\n{table}</details>\n")
 }

@@ -15,7 +15,7 @@ use pagewise_report::Answer;
 use pagewise_report::text::{self, Block};
 use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
 
-use crate::blocks::{Writer, class, mark};
+use crate::blocks::{Writer, class, format_element};
 use crate::figure;
 use crate::page::{escape, page};
 
@@ -28,10 +28,10 @@ pub fn report(answer: &Answer<'_>, view: &View) -> String {
     let chapters: Vec<Chapter> = chapters(answer, view);
     let mut body = head(&title, snapshot);
     body += &verdict(answer, &text::verdict(answer));
-    body += &tiles(answer);
+    body += &format_tiles(answer);
     let (first, others) = chapters.split_at(usize::from(!answer.findings.is_empty()));
     first.iter().for_each(|chapter| body += &chapter.html());
-    body += &contents(&chapters);
+    body += &format_contents(&chapters);
     others.iter().for_each(|chapter| body += &chapter.html());
     body += &footer("report", answer);
     page(&title, &body)
@@ -72,7 +72,7 @@ pub(crate) fn head(title: &str, snapshot: &Snapshot) -> String {
 }
 
 /// Formats the most important numbers as tiles, side by side.
-fn tiles(answer: &Answer<'_>) -> String {
+fn format_tiles(answer: &Answer<'_>) -> String {
     let tile = |(value, meaning): &(String, String)| {
         format!("<li><strong>{}</strong><span>{}</span></li>\n", escape(value), escape(meaning))
     };
@@ -88,11 +88,16 @@ pub(crate) fn verdict(answer: &Answer<'_>, blocks: &[Block]) -> String {
     let mut text = String::new();
     let mut rest = blocks;
     if !sentences.is_empty() && !label.is_empty() {
-        let spans = sentences.iter().map(|(role, text)| mark("span", class(*role), &escape(text)));
+        let spans = sentences
+            .iter()
+            .map(|(role, text)| format_element("span", class(*role), &escape(text)));
         let spans: Vec<String> = spans.collect();
-        let level = mark("span", "tag", label);
-        text =
-            mark("p", &format!("verdict {}", class(role)), &format!("{level} {}", spans.join(" ")));
+        let level = format_element("span", "tag", label);
+        text = format_element(
+            "p",
+            &format!("verdict {}", class(role)),
+            &format!("{level} {}", spans.join(" ")),
+        );
         text.push('\n');
         rest = blocks.get(1..).unwrap_or_default();
     }
@@ -102,13 +107,13 @@ pub(crate) fn verdict(answer: &Answer<'_>, blocks: &[Block]) -> String {
             "" => String::new(),
             role => format!("verdict {role}"),
         };
-        text += &mark("p", &class, &escape(&line.text));
+        text += &format_element("p", &class, &escape(&line.text));
     }
     text
 }
 
 /// Formats a table of contents with links to all chapters.
-fn contents(chapters: &[Chapter]) -> String {
+fn format_contents(chapters: &[Chapter]) -> String {
     let link =
         |chapter: &Chapter| format!("<li><a href=\"#{}\">{}</a></li>", chapter.id, chapter.title);
     let links: String = chapters.iter().map(link).collect();
@@ -133,7 +138,7 @@ fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
     let effective = Chapter {
         id: "effective",
         title: "Effective memory",
-        body: effective(snapshot),
+        body: format_effective_memory(snapshot),
         closed: false,
     };
     let kills = Chapter { id: "oom", title: "OOM kills", body: kills(snapshot), closed: false };
@@ -153,8 +158,8 @@ fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
         part("zram", "zram", Section::Zram, false),
         part("thp", "Huge pages", Section::Thp, false),
         part("savers", "zswap, KSM, MGLRU and DAMON", Section::Savers, false),
-        tables(answer, view, "cgroups", "Memory cgroups", Section::Cgroups),
-        tables(answer, view, "processes", "Processes", Section::Processes),
+        format_tables(answer, view, "cgroups", "Memory cgroups", Section::Cgroups),
+        format_tables(answer, view, "processes", "Processes", Section::Processes),
         kills,
         part("settings", "Settings", Section::Settings, true),
         part("owners", "Settings that files set", Section::Owners, true),
@@ -162,11 +167,11 @@ fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
     ];
     let (told, empty): (Vec<Chapter>, Vec<Chapter>) =
         all.into_iter().partition(|chapter| !chapter.body.is_empty());
-    told.into_iter().chain(nothing(&empty)).collect()
+    told.into_iter().chain(chapter_of_empty(&empty)).collect()
 }
 
 /// Returns a chapter that lists the chapters without content; `None` if there are none.
-fn nothing(empty: &[Chapter]) -> Option<Chapter> {
+fn chapter_of_empty(empty: &[Chapter]) -> Option<Chapter> {
     let names: Vec<&str> = empty.iter().map(|chapter| chapter.title).collect();
     let body =
         format!("<p>This host has nothing of these, or does not say: {}.</p>\n", names.join("; "));
@@ -210,16 +215,16 @@ fn chart(snapshot: &Snapshot, section: Section) -> Option<String> {
 }
 
 /// Formats the effective memory, in sentences and as a chart; if it is not known, says why.
-fn effective(snapshot: &Snapshot) -> String {
+fn format_effective_memory(snapshot: &Snapshot) -> String {
     let why = match snapshot.effective_memory().outcome {
-        Outcome::Value(memory) => return effective_known(&memory),
+        Outcome::Value(memory) => return format_known_effective_memory(&memory),
         Outcome::Absent(why) => why,
         Outcome::Denied(help) => help,
     };
     format!("<p>Not known: {}.</p>\n", escape(&why))
 }
 
-fn effective_known(memory: &EffectiveMemory) -> String {
+fn format_known_effective_memory(memory: &EffectiveMemory) -> String {
     let Some(ratio) = memory.stored_per_pool().filter(|_| memory.stored.get() > 0) else {
         return format!(
             "<p>Nothing is stored compressed: the {} in use are what programs and the kernel have.</p>\n",
@@ -262,7 +267,7 @@ const ORDERS: [(Sort, &str); 4] = [
 
 /// Formats a table that is sorted by size, and another one for each further order for which any row
 /// has a value.
-fn tables(
+fn format_tables(
     answer: &Answer<'_>,
     view: &View,
     id: &'static str,
@@ -278,7 +283,7 @@ fn tables(
         let blocks = text::section(answer, &view, section);
         if is_new && blocks.iter().any(|block| matches!(block, Block::Table(_))) {
             let mut writer = Writer::with_title(&format!("{title} {order}"));
-            writer.blocks(&without_title(blocks, &body));
+            writer.blocks(&move_note_to_caption(blocks, &body));
             body += &format!("<h3>{title} {order}</h3>\n{}", writer.finish());
         }
     }
@@ -287,7 +292,7 @@ fn tables(
 
 /// Makes the note of the heading the caption of the table, and removes sentences that are already
 /// on the page.
-fn without_title(mut blocks: Vec<Block>, before: &str) -> Vec<Block> {
+fn move_note_to_caption(mut blocks: Vec<Block>, before: &str) -> Vec<Block> {
     blocks.retain(|block| match block {
         Block::Prose(text) => !before.contains(&escape(&text.text)),
         _ => true,

@@ -106,11 +106,11 @@ pub(super) fn side_by_side_table(
 }
 
 /// Formats a table with all metrics of each arm; it is collapsed until the reader opens it.
-pub(super) fn each(trial: &Trial) -> String {
-    lineup::compare_with_first(trial).iter().map(|other| in_full(trial, other)).collect()
+pub(super) fn format_each_arm(trial: &Trial) -> String {
+    lineup::compare_with_first(trial).iter().map(|other| format_arm_in_full(trial, other)).collect()
 }
 
-fn in_full(trial: &Trial, other: &ArmPair<'_>) -> String {
+fn format_arm_in_full(trial: &Trial, other: &ArmPair<'_>) -> String {
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let title = escape(&format!("{} against {first}", other.arm));
     format!(

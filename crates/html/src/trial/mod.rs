@@ -17,7 +17,8 @@ use pagewise_report::{TrialReport, lineup, phrases};
 /// Returns the self-contained HTML page of a trial.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
-    let body = if lineup::has_more_than_two_arms(trial) { several(tried) } else { two(tried) };
+    let body =
+        if lineup::has_more_than_two_arms(trial) { format_several_arms(tried) } else { format_two_arms(tried) };
     page(
         &phrases::prefix_name(tried.name, &title(trial)),
         &(body + &method(tried) + &runs::table(tried)),
@@ -32,7 +33,7 @@ fn title(trial: &Trial) -> String {
     }
 }
 
-fn two(tried: &TrialReport<'_>) -> String {
+fn format_two_arms(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     [
         heading(tried),
@@ -44,7 +45,7 @@ fn two(tried: &TrialReport<'_>) -> String {
     .concat()
 }
 
-fn several(tried: &TrialReport<'_>) -> String {
+fn format_several_arms(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     [
         arms::heading(tried),
@@ -53,7 +54,7 @@ fn several(tried: &TrialReport<'_>) -> String {
         arms::medians(trial),
         pictures::courses(tried),
         profile::table(tried),
-        arms::each(trial),
+        arms::format_each_arm(trial),
     ]
     .concat()
 }

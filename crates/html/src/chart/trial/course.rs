@@ -8,7 +8,8 @@ use pagewise_model::{Course, Trial, TrialRun};
 use plotters::prelude::*;
 
 use super::super::plane::{
-    Axes, Axis, HEIGHT, Point, Scale, draw, faint, moment, path, room, round,
+    Axes, Axis, HEIGHT, Point, Scale, draw, draw_faint, draw_path, format_round, format_time,
+    range_with_margin,
 };
 use super::arms::{colour, names};
 use pagewise_report::phrases::total;
@@ -16,7 +17,7 @@ use pagewise_report::phrases::total;
 /// Draws the duration of each iteration on a logarithmic axis: the median run of each arm in full
 /// colour, the arm's other runs faintly behind it. A ring marks the start of the steady state.
 pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
-    let arms = by_arm(trial, runs);
+    let arms = courses_by_arm(trial, runs);
     let points: Vec<Point> = arms.values().flatten().flat_map(|course| line_of(course)).collect();
     let last = points.iter().map(|point| point.0).fold(1.0, f64::max);
     let axes = Axes {
@@ -24,8 +25,8 @@ pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
         across: Axis { title: "iteration", ends: [0.0, last + 1.0], scale: Scale::Plain },
         up: Axis {
             title: "time of an iteration",
-            ends: room(&points.iter().map(|point| point.1).collect::<Vec<_>>())?,
-            scale: Scale::Powers(moment),
+            ends: range_with_margin(&points.iter().map(|point| point.1).collect::<Vec<_>>())?,
+            scale: Scale::Powers(format_time),
         },
         height: HEIGHT,
         left: 72,
@@ -34,13 +35,13 @@ pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     draw(&axes, |plane| {
         for (arm, courses) in &arms {
             for course in courses.iter().skip(1) {
-                faint(plane, line_of(course), colour(trial, arm))?;
+                draw_faint(plane, line_of(course), colour(trial, arm))?;
             }
         }
         for (arm, courses) in &arms {
             let (role, line) = (colour(trial, arm), line_of(courses[0]));
             let settled = courses[0].settled_at.and_then(|at| line.get(at as usize).copied());
-            path(plane, line, role, 2)?;
+            draw_path(plane, line, role, 2)?;
             let ring = settled.map(|at| Circle::new(at, 6, role.light.stroke_width(2)));
             plane.draw_series(ring)?;
         }
@@ -50,7 +51,10 @@ pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
 
 /// Returns the runs that recorded their iterations, by arm. The run that is the median by its last
 /// iterations is the first one of each arm.
-fn by_arm<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> BTreeMap<&'a str, Vec<&'a Course>> {
+fn courses_by_arm<'a>(
+    trial: &'a Trial,
+    runs: &'a [TrialRun],
+) -> BTreeMap<&'a str, Vec<&'a Course>> {
     let mut all: BTreeMap<&str, Vec<&Course>> = BTreeMap::new();
     for arm in &trial.arms {
         let measured = runs.iter().filter(|run| run.arm == arm.name && run.pair.is_some());
@@ -97,12 +101,12 @@ pub fn latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
         title: "Latency of operations in the steady state",
         across: Axis {
             title: "latency",
-            ends: room(&of(|point| point.0))?,
-            scale: Scale::Powers(moment),
+            ends: range_with_margin(&of(|point| point.0))?,
+            scale: Scale::Powers(format_time),
         },
         up: Axis {
             title: "share of operations",
-            ends: room(&shares).map(|[least, most]| [least, most.min(0.1)])?,
+            ends: range_with_margin(&shares).map(|[least, most]| [least, most.min(0.1)])?,
             scale: Scale::Powers(share),
         },
         height: HEIGHT,
@@ -111,7 +115,7 @@ pub fn latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     };
     draw(&axes, |plane| {
         for (arm, points) in &arms {
-            path(plane, points.clone(), colour(trial, arm), 2)?;
+            draw_path(plane, points.clone(), colour(trial, arm), 2)?;
         }
         Ok(())
     })
@@ -136,5 +140,5 @@ fn histogram(arm: &str, runs: &[TrialRun]) -> Vec<Point> {
 }
 
 fn share(share: f64) -> String {
-    format!("{} %", round(share * 100.0))
+    format!("{} %", format_round(share * 100.0))
 }

@@ -6,7 +6,9 @@ use pagewise_model::{Ends, Trial, TrialMetric};
 use plotters::prelude::*;
 
 use super::super::colours::{GRID, REST, Role};
-use super::super::plane::{Axes, Axis, Point, Scale, draw, label, line, room, round};
+use super::super::plane::{
+    Axes, Axis, Point, Scale, draw, draw_label, draw_line, format_round, range_with_margin,
+};
 use super::arms::{colour, percent};
 use pagewise_report::lineup::{self, ArmPair};
 use pagewise_report::phrases;
@@ -42,7 +44,7 @@ pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
         ends: ends(&rows, least)?,
         scale: Scale::Plain,
     };
-    picture("Every metric", across, &rows, [-least, least])
+    draw_rows("Every metric", across, &rows, [-least, least])
 }
 
 /// Draws the primary metric of each arm as a ratio to that of the first arm, on a logarithmic axis.
@@ -63,11 +65,11 @@ pub fn arms(trial: &Trial) -> Option<String> {
         ends: ends(&rows, least[1])?,
         scale: Scale::Powers(times),
     };
-    picture("Every arm", across, &rows, least)
+    draw_rows("Every arm", across, &rows, least)
 }
 
 fn times(ratio: f64) -> String {
-    format!("{} ×", round(ratio))
+    format!("{} ×", format_round(ratio))
 }
 
 fn row<'a>(
@@ -86,10 +88,10 @@ fn row<'a>(
 /// there are no rows.
 fn ends(rows: &[Row<'_>], least: f64) -> Option<[f64; 2]> {
     let ends: Vec<f64> = rows.iter().flat_map(|row| row.ends).collect();
-    room(&[ends, vec![least, -least]].concat()).filter(|_| !rows.is_empty())
+    range_with_margin(&[ends, vec![least, -least]].concat()).filter(|_| !rows.is_empty())
 }
 
-fn picture(title: &str, across: Axis<'_>, rows: &[Row<'_>], least: [f64; 2]) -> Option<String> {
+fn draw_rows(title: &str, across: Axis<'_>, rows: &[Row<'_>], least: [f64; 2]) -> Option<String> {
     let count = rows.len() as f64;
     let left = across.ends[0];
     let axes = Axes {
@@ -103,12 +105,12 @@ fn picture(title: &str, across: Axis<'_>, rows: &[Row<'_>], least: [f64; 2]) -> 
     draw(&axes, |plane| {
         let band: [Point; 2] = [(least[0], 0.0), (least[1], count)];
         plane.draw_series([Rectangle::new(band, GRID.light.filled())])?;
-        line(plane, [(0.0, 0.0), (0.0, count)], &REST, 1)?;
+        draw_line(plane, [(0.0, 0.0), (0.0, count)], &REST, 1)?;
         for (at, Row { name, role, middle, ends }) in rows.iter().enumerate() {
             let height = count - at as f64 - 0.5;
-            line(plane, [(ends[0], height), (ends[1], height)], role, 3)?;
+            draw_line(plane, [(ends[0], height), (ends[1], height)], role, 3)?;
             plane.draw_series([Circle::new((*middle, height), 5, role.light.filled())])?;
-            label(plane, name, (left, height))?;
+            draw_label(plane, name, (left, height))?;
         }
         Ok(())
     })

@@ -6,17 +6,19 @@ use pagewise_model::{MetricKind, Trial, TrialMetric, TrialRun};
 use plotters::prelude::*;
 
 use super::super::colours::{GRID, REST};
-use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, draw, draw_dashed, line, room};
+use super::super::plane::{
+    Axes, Axis, HEIGHT, LOW, Point, Scale, draw, draw_dashed, draw_line, range_with_margin,
+};
 use super::arms::{colour, percent};
 use pagewise_report::lineup::{self, ArmPair};
 
 /// Draws a chart for each arm that was compared with the first arm.
 pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
     let others = lineup::compare_with_first(trial);
-    others.iter().filter_map(|other| of_arm(trial, other, runs)).collect()
+    others.iter().filter_map(|other| draw_pairs_of_arm(trial, other, runs)).collect()
 }
 
-fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<String> {
+fn draw_pairs_of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<String> {
     let metric = other.metrics.first()?;
     let points = changes(trial, other.arm, metric, runs);
     let ends = metric.interval.map(|ends| ends.map(percent));
@@ -32,7 +34,7 @@ fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<Strin
         across: Axis { title: "pair", ends: [0.0, last], scale: Scale::Plain },
         up: Axis {
             title: &if is_wide { "%".to_owned() } else { format!("{what}, %") },
-            ends: room(&values)?,
+            ends: range_with_margin(&values)?,
             scale: Scale::Plain,
         },
         height: if is_wide { LOW } else { HEIGHT },
@@ -43,7 +45,7 @@ fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<Strin
     draw(&axes, |plane| {
         let band = Rectangle::new([(0.0, -least), (last, least)], GRID.light.filled());
         plane.draw_series([band])?;
-        line(plane, [(0.0, 0.0), (last, 0.0)], &REST, 1)?;
+        draw_line(plane, [(0.0, 0.0), (last, 0.0)], &REST, 1)?;
         for end in ends.into_iter().flatten() {
             draw_dashed(plane, end, last, role)?;
         }
