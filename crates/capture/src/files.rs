@@ -110,7 +110,7 @@ pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Drops a package's configuration file if no part of it is kept.
-fn unless_empty(kept: Option<Vec<u8>>) -> Option<Vec<u8>> {
+fn keep_unless_empty(kept: Option<Vec<u8>>) -> Option<Vec<u8>> {
     kept.filter(|kept| !kept.trim_ascii().is_empty())
 }
 
@@ -121,7 +121,7 @@ pub(super) fn tmpfiles(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Like [`tmpfiles`], but drops a file without such lines.
 pub(super) fn tmpfiles_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    unless_empty(tmpfiles(names, bytes))
+    keep_unless_empty(tmpfiles(names, bytes))
 }
 
 /// Keeps the parts of udev rules that set up zram or a sysctl.
@@ -134,7 +134,7 @@ pub(super) fn udev_rules(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Like [`udev_rules`], but drops a file without such rules.
 pub(super) fn udev_rules_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    unless_empty(udev_rules(names, bytes))
+    keep_unless_empty(udev_rules(names, bytes))
 }
 
 /// Keeps the options of kernel modules that concern memory.
@@ -152,7 +152,7 @@ pub(super) fn modprobe(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Like [`modprobe`], but drops a file without such options.
 pub(super) fn modprobe_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    unless_empty(modprobe(names, bytes))
+    keep_unless_empty(modprobe(names, bytes))
 }
 
 /// Keeps the names of the modules loaded at boot that concern memory.
@@ -164,7 +164,7 @@ pub(super) fn modules_load(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Like [`modules_load`], but drops a file without such modules.
 pub(super) fn modules_load_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    unless_empty(modules_load(names, bytes))
+    keep_unless_empty(modules_load(names, bytes))
 }
 
 /// Keeps the devices of zram-generator and their settings, but drops paths.
@@ -213,7 +213,7 @@ pub(super) fn fstab(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 fn area(names: &mut Names, area: &[u8]) -> String {
     if area.starts_with(b"/") {
-        return names.places.file(area);
+        return names.places.alias_of_file(area);
     }
     let tags = ["UUID", "PARTUUID", "LABEL", "PARTLABEL"];
     let tag = tags.into_iter().find(|tag| area.starts_with(format!("{tag}=").as_bytes()));
@@ -242,7 +242,7 @@ pub(super) fn unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
         let (name, _, value) = pagewise_settings::units::property(line)?;
         is_plain(value).then(|| [name.as_bytes(), b"=", value].concat())
     });
-    unless_empty(kept)
+    keep_unless_empty(kept)
 }
 
 /// Keeps the names of tuned profiles, or replaces them by aliases.
@@ -399,7 +399,7 @@ pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Keeps the words in `known` that occur in the text, one per line.
-fn only(known: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
+fn keep_known_words(known: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let found: Vec<&str> = known.iter().filter(|word| text.contains(**word)).copied().collect();
     Some(found.join("\n").into_bytes())
@@ -407,12 +407,12 @@ fn only(known: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Keeps the part of a device tree that concerns virtualization.
 pub(super) fn device_tree(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    only(&["linux,kvm", "xen", "vmware", "linux,dummy-virt", "qemu,pseries"], bytes)
+    keep_known_words(&["linux,kvm", "xen", "vmware", "linux,dummy-virt", "qemu,pseries"], bytes)
 }
 
 /// Keeps from Xen's capabilities only whether this is the first domain (dom0).
 pub(super) fn xen(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    only(&["control_d"], bytes)
+    keep_known_words(&["control_d"], bytes)
 }
 
 /// Keeps from the environment of process 1 only the kind of container, if it is a known one. No
@@ -424,7 +424,7 @@ pub(super) fn redact_environ_to_container(names: &mut Names, bytes: &[u8]) -> Op
 
 /// Replaces the name of a device-mapper device by the alias of the device.
 pub(super) fn dm_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    let place = names.places.file(&[b"/dev/mapper/", bytes.trim_ascii()].concat());
+    let place = names.places.alias_of_file(&[b"/dev/mapper/", bytes.trim_ascii()].concat());
     Some(format!("{}\n", place.rsplit('/').next()?).into_bytes())
 }
 
@@ -470,7 +470,7 @@ pub(super) fn mountinfo(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn place(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     match bytes.trim_ascii() {
         b"none" | b"" => Some(bytes.to_vec()),
-        path => Some(format!("{}\n", names.places.file(path)).into_bytes()),
+        path => Some(format!("{}\n", names.places.alias_of_file(path)).into_bytes()),
     }
 }
 

@@ -44,11 +44,11 @@ pub fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
         pipe.read_exact(&mut size)?;
         let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
         let size = usize::try_from(u64::from_le_bytes(size)).unwrap_or(usize::MAX);
-        room = room.checked_sub(size).filter(|_| length <= MAX_NAME).ok_or_else(too_much)?;
+        room = room.checked_sub(size).filter(|_| length <= MAX_NAME).ok_or_else(error_too_large)?;
         let name = String::from_utf8(read_some(&mut pipe, length)?).map_err(io::Error::other)?;
         files.push((name, read_some(&mut pipe, size)?));
     }
-    Err(too_much())
+    Err(error_too_large())
 }
 
 /// Reads `length` bytes from the pipe. Memory is allocated as the bytes arrive, so that a wrong
@@ -62,7 +62,7 @@ fn read_some(pipe: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn too_much() -> io::Error {
+fn error_too_large() -> io::Error {
     io::Error::other("more came than a recording can hold")
 }
 

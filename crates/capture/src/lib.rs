@@ -57,7 +57,7 @@ impl Capture {
     /// so that the memory for both is not needed at once.
     pub fn from_tape(tape: Tape) -> Self {
         let mut names = Names::from_tape(&tape);
-        let mut capture = Self::described(&tape, &mut names);
+        let mut capture = Self::with_description_only(&tape, &mut names);
         for mut end in tape.ends {
             let mut refused = BTreeMap::new();
             while let Some((path, entry)) = end.files.pop_first() {
@@ -70,7 +70,7 @@ impl Capture {
 
     /// Redacts everything like [`Self::from_tape`], and keeps the tape.
     fn with_names(tape: &Tape, names: &mut Names) -> Self {
-        let mut capture = Self::described(tape, names);
+        let mut capture = Self::with_description_only(tape, names);
         for end in &tape.ends {
             let mut refused = BTreeMap::new();
             for file in &end.files {
@@ -82,7 +82,7 @@ impl Capture {
     }
 
     /// Creates a recording that contains only the description, without files.
-    fn described(tape: &Tape, names: &mut Names) -> Self {
+    fn with_description_only(tape: &Tape, names: &mut Names) -> Self {
         Self {
             manifest: Manifest {
                 format: FORMAT.to_owned(),
@@ -109,7 +109,7 @@ impl Capture {
             Some((path, Entry::Refused(refusal))) => {
                 refused.insert(path, refusal_text(&plain(&refusal)));
             }
-            None => *self.left_out.entry(words::shape(path)).or_default() += 1,
+            None => *self.left_out.entry(words::shape_of_path(path)).or_default() += 1,
         }
     }
 

@@ -54,13 +54,13 @@ impl Names {
     }
 
     /// Adds the mounts and swap areas of the next tape.
-    pub(super) fn meet(&mut self, tape: &Tape) {
-        self.places.meet_tape(tape);
+    pub(super) fn add_places(&mut self, tape: &Tape) {
+        self.places.add_tape(tape);
     }
 
     /// Returns the alias of the host's name, which is a hash.
     pub(super) fn host(&self, name: &[u8]) -> String {
-        if let Some(kept) = self.kept(name.trim_ascii()) {
+        if let Some(kept) = self.name_if_kept(name.trim_ascii()) {
             return kept.to_owned();
         }
         format!("host-{:08x}", self.hash("host", name) >> 32)
@@ -68,14 +68,14 @@ impl Names {
 
     /// Returns the alias of the boot id, which is a hash, so that boots can still be distinguished.
     pub(super) fn boot(&self, id: &[u8]) -> String {
-        if let Some(kept) = self.kept(id.trim_ascii()) {
+        if let Some(kept) = self.name_if_kept(id.trim_ascii()) {
             return kept.to_owned();
         }
         format!("{:016x}", self.hash("boot", id))
     }
 
     /// Returns the name itself, if names are kept and it is printable text.
-    fn kept<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
+    fn name_if_kept<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
         let text = std::str::from_utf8(name).ok().filter(|_| self.keeps_names)?;
         (!text.is_empty() && !text.contains(char::is_control)).then_some(text)
     }
@@ -91,14 +91,14 @@ impl Names {
     }
 
     /// Returns the alias of the kernel's release within a path or file name.
-    pub(super) fn release_in(&self, text: &[u8]) -> Option<&str> {
+    pub(super) fn alias_of_release_in(&self, text: &[u8]) -> Option<&str> {
         (!self.release.is_empty() && text == self.release).then_some(self.release_digits.as_str())
     }
 
     /// Returns the name of a program if it is a widely used program, otherwise its alias.
     pub(super) fn program(&mut self, name: &[u8]) -> String {
         let known = || std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
-        match self.kept(name).or_else(known) {
+        match self.name_if_kept(name).or_else(known) {
             Some(name) => name.to_owned(),
             None if name.starts_with(b"kworker/") => "kworker".to_owned(),
             None => format!("proc-{}", self.programs.number(name)),
@@ -108,7 +108,7 @@ impl Names {
     /// Returns the alias of one component in the path of a cgroup.
     pub(super) fn group(&mut self, name: &[u8]) -> String {
         let known = || std::str::from_utf8(name).ok().filter(|name| is_known_group(name));
-        if let Some(known) = self.kept(name).or_else(known) {
+        if let Some(known) = self.name_if_kept(name).or_else(known) {
             return known.to_owned();
         }
         let kinds = ["service", "slice", "scope", "mount", "socket", "swap"];
@@ -121,7 +121,7 @@ impl Names {
     /// Returns the alias of a configuration file. The two digits that determine its order are kept,
     /// and so are names that packages use.
     pub(super) fn settings_file(&mut self, name: &str, suffix: &str) -> String {
-        if SETTINGS_FILES.contains(&name) || self.kept(name.as_bytes()).is_some() {
+        if SETTINGS_FILES.contains(&name) || self.name_if_kept(name.as_bytes()).is_some() {
             return name.to_owned();
         }
         let is_ordered = |prefix: &&str| prefix[..2].bytes().all(|byte| byte.is_ascii_digit());
@@ -141,7 +141,7 @@ impl Names {
 
     /// Returns the alias of a TuneD profile. Names that packages use are kept.
     pub(super) fn tuned_profile(&mut self, name: &str) -> String {
-        if TUNED_PROFILES.contains(&name) || self.kept(name.as_bytes()).is_some() {
+        if TUNED_PROFILES.contains(&name) || self.name_if_kept(name.as_bytes()).is_some() {
             return name.to_owned();
         }
         format!("profile-{}", self.tuned_profiles.number(name.as_bytes()))

@@ -58,7 +58,7 @@ impl Capture {
 
     /// Returns the path of the same file at the later end, if it is equal to this file at the
     /// earlier end. Empty files are not linked, because a link takes the same space.
-    fn twin(&self, path: &str, bytes: &[u8]) -> Option<String> {
+    fn find_twin(&self, path: &str, bytes: &[u8]) -> Option<String> {
         let twin = format!("end/{}", path.strip_prefix("start/")?);
         let same = self.files.get(&twin).is_some_and(|other| other == bytes);
         (same && !bytes.is_empty()).then_some(twin)
@@ -97,7 +97,7 @@ impl<'a> Stream<'a> {
         stream.add_file(&path, text.as_slice())?;
         for (path, bytes) in capture.stored_files() {
             let at = stored_path(path);
-            match capture.twin(path, bytes) {
+            match capture.find_twin(path, bytes) {
                 Some(twin) => stream.add_link(&at, &stored_path(&twin))?,
                 None => stream.add_file(&at, bytes)?,
             }

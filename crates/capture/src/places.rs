@@ -28,23 +28,23 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn from_tape(tape: &Tape) -> Self {
         let mut places = Self::default();
-        places.meet_tape(tape);
+        places.add_tape(tape);
         places
     }
 
     /// Adds the mount points that a tape contains; aliases from earlier tapes are kept.
-    pub(super) fn meet_tape(&mut self, tape: &Tape) {
+    pub(super) fn add_tape(&mut self, tape: &Tape) {
         self.points.clear();
         self.needed.clear();
         self.cgroups.clear();
         let mountinfo = tape.file("proc/self/mountinfo").unwrap_or_default();
         let lines = mountinfo.split(|&byte| byte == b'\n');
-        lines.filter_map(Columns::parse).for_each(|mount| self.meet(&mount));
+        lines.filter_map(Columns::parse).for_each(|mount| self.add_mount(&mount));
         self.cgroups.sort_by_key(|point| std::cmp::Reverse(point.len()));
-        self.meet_swap_files(tape);
+        self.add_swap_files(tape);
     }
 
-    fn meet(&mut self, mount: &Columns<'_>) {
+    fn add_mount(&mut self, mount: &Columns<'_>) {
         let point = unescape(mount.point);
         if let Some(below) = std::str::from_utf8(&point).ok().filter(|_| is_cgroup(mount)) {
             self.cgroups.push(below.trim_start_matches('/').to_owned());
@@ -52,7 +52,7 @@ impl Places {
         self.points.push(point);
     }
 
-    fn meet_swap_files(&mut self, tape: &Tape) {
+    fn add_swap_files(&mut self, tape: &Tape) {
         for end in &tape.ends {
             let Some(pagewise_hostfs::Entry::File(swaps)) = end.files.get("proc/swaps") else {
                 continue;
@@ -76,7 +76,7 @@ impl Places {
     pub(super) fn hierarchy<'p>(&mut self, path: &'p str) -> Option<(String, &'p str)> {
         let point = self.hierarchy_point(path)?.to_owned();
         let rest = path.get(point.len()..)?.trim_start_matches('/');
-        let shown = self.point(format!("/{point}").as_bytes());
+        let shown = self.alias_of_mount_point(format!("/{point}").as_bytes());
         Some((shown.trim_start_matches('/').to_owned(), rest))
     }
 
@@ -86,7 +86,7 @@ impl Places {
     }
 
     /// Returns the alias of a mount point.
-    fn point(&mut self, point: &[u8]) -> String {
+    fn alias_of_mount_point(&mut self, point: &[u8]) -> String {
         let text = std::str::from_utf8(point).ok();
         let controller = text.and_then(|text| text.strip_prefix("/sys/fs/cgroup/"));
         match text {
@@ -100,14 +100,14 @@ impl Places {
 
     /// Returns the alias of a device or file. Names that the kernel gives are kept, all others are
     /// numbered.
-    pub(super) fn file(&mut self, path: &[u8]) -> String {
+    pub(super) fn alias_of_file(&mut self, path: &[u8]) -> String {
         let device = path.strip_prefix(b"/dev/").map(std::str::from_utf8);
         match device {
             Some(Ok(name)) if is_disk(name) || name == "root" => format!("/dev/{name}"),
             Some(_) => format!("/dev/mapper/disk-{}", self.disks.number(path)),
             None => {
                 let point = self.point_of(path).to_vec();
-                let below = self.point(&point);
+                let below = self.alias_of_mount_point(&point);
                 let number = self.files.number(path);
                 format!("{}/swap-{number}", below.trim_end_matches('/'))
             }
@@ -126,7 +126,7 @@ impl Places {
             Some(path) => (path, "\\040(deleted)"),
             None => (path.as_slice(), ""),
         };
-        let shown = format!("{}{deleted}", self.file(path));
+        let shown = format!("{}{deleted}", self.alias_of_file(path));
         let rest = line.get(line.iter().position(u8::is_ascii_whitespace)?..)?;
         let plain = words(rest)
             .all(|word| word == b"file" || word == b"partition" || super::words::is_number(word));
@@ -148,11 +148,15 @@ impl Places {
         let shown = [
             mount.ids.map(String::from_utf8_lossy).join(" "),
             if is_cgroup(&mount) { group(&unescape(mount.root)) } else { "/".to_owned() },
-            self.point(&point),
+            self.alias_of_mount_point(&point),
             known_options(mount.options),
             "-".to_owned(),
             kind.to_owned(),
-            if source.starts_with(b"/dev/") { self.file(&source) } else { kind.to_owned() },
+            if source.starts_with(b"/dev/") {
+                self.alias_of_file(&source)
+            } else {
+                kind.to_owned()
+            },
             known_options(mount.super_options),
         ];
         Some(shown.join(" ").into_bytes())
@@ -253,10 +257,10 @@ mod tests {
     #[test]
     fn devices_keep_only_kernel_names() {
         let mut places = places();
-        assert_eq!(places.file(b"/dev/dm-0"), "/dev/dm-0");
-        assert_eq!(places.file(b"/dev/root"), "/dev/root");
-        assert_eq!(places.file(b"/dev/mapper/vault"), "/dev/mapper/disk-1");
-        assert_eq!(places.file(b"/swapfile"), "/swap-1");
+        assert_eq!(places.alias_of_file(b"/dev/dm-0"), "/dev/dm-0");
+        assert_eq!(places.alias_of_file(b"/dev/root"), "/dev/root");
+        assert_eq!(places.alias_of_file(b"/dev/mapper/vault"), "/dev/mapper/disk-1");
+        assert_eq!(places.alias_of_file(b"/swapfile"), "/swap-1");
     }
 
     #[test]

@@ -255,10 +255,11 @@ fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep
 /// free text are dropped, because the text may contain anything.
 fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
     let mut knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
-    knobs.find_map(|knob| Some((match_pattern(knob.path, path, names)?, keep_of(knob.domain))))
+    knobs
+        .find_map(|knob| Some((match_pattern(knob.path, path, names)?, redaction_for(knob.domain))))
 }
 
-fn keep_of(domain: Domain) -> Keep {
+fn redaction_for(domain: Domain) -> Keep {
     match domain {
         Domain::Word { .. } | Domain::Listed => by::verbatim,
         Domain::Text | Domain::Trigger => by::presence,
@@ -278,13 +279,13 @@ fn match_pattern(pattern: &str, path: &str, names: &Names) -> Option<String> {
     let (mut patterns, mut parts) = (pattern.split('/'), path.split('/'));
     loop {
         match (patterns.next(), parts.next()) {
-            (Some(pattern), Some(text)) => _ = part(pattern, text, names)?,
+            (Some(pattern), Some(text)) => _ = match_component(pattern, text, names)?,
             (None, None) => break,
             _ => return None,
         }
     }
     let shown = pattern.split('/').zip(path.split('/')).filter_map(|(pattern, text)| {
-        let (before, inner, after) = part(pattern, text, names)?;
+        let (before, inner, after) = match_component(pattern, text, names)?;
         Some([before, inner, after].concat())
     });
     Some(shown.collect::<Vec<String>>().join("/"))
@@ -292,7 +293,7 @@ fn match_pattern(pattern: &str, path: &str, names: &Names) -> Option<String> {
 
 /// Matches a component of a path with a component of a pattern. Returns the text before the braces,
 /// the text that replaces the braces, and the text after them.
-fn part<'a>(
+fn match_component<'a>(
     pattern: &'a str,
     text: &'a str,
     names: &'a Names,
@@ -307,7 +308,7 @@ fn part<'a>(
         "n" | "N" | "node" => is_id(inner).then_some(inner)?,
         "disk" => is_disk(inner).then_some(inner)?,
         "device" => inner.split_once(':').filter(|(a, b)| is_id(a) && is_id(b)).map(|_| inner)?,
-        "release" => names.release_in(inner.as_bytes())?,
+        "release" => names.alias_of_release_in(inner.as_bytes())?,
         _ => is_kernel_name(inner).then_some(inner)?,
     };
     Some((before, shown, after))

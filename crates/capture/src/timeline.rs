@@ -42,7 +42,7 @@ impl Timeline {
     /// configuration files and the host, and must not be sent to anybody.
     pub fn begin_here(tape: Tape) -> Self {
         let mut names = Names::of_this_machine(&tape);
-        let manifest = Capture::described(&tape, &mut names).manifest;
+        let manifest = Capture::with_description_only(&tape, &mut names).manifest;
         let mut timeline = Self::empty(names, manifest);
         timeline.advance(tape, &Rest::Nothing);
         timeline
@@ -65,7 +65,7 @@ impl Timeline {
     /// which files were not read this time; these are kept from the last reading. Each file is
     /// freed as soon as it is redacted, so that the memory for both readings is not needed at once.
     pub fn advance(&mut self, tape: Tape, rest: &Rest) -> Step {
-        self.names.meet(&tape);
+        self.names.add_places(&tape);
         let Some(end) = tape.ends.into_iter().next_back() else { return Step::default() };
         self.at = clock(&end);
         let names = &mut self.names;
@@ -89,7 +89,7 @@ impl Timeline {
     /// too large to be opened.
     pub fn step(&mut self, tape: &Tape) -> Option<Step> {
         let end = tape.ends.last()?;
-        self.names.meet(tape);
+        self.names.add_places(tape);
         self.at = clock(end);
         let files = redact(end, &mut self.names);
         let step = Step::between(&clock(end), &self.files, &files);

@@ -212,7 +212,7 @@ fn is_parts(rest: &str, letters: &[char]) -> bool {
 
 /// Returns a path with its numbers replaced by `N` and at most four components, by which similar
 /// files are grouped.
-pub(super) fn shape(path: &str) -> String {
+pub(super) fn shape_of_path(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     let shown = match parts.as_slice() {
         [first, second, third, .., last] if parts.len() > 4 => {
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn shapes_fold_numbers() {
-        assert_eq!(shape("proc/4711/environ"), "proc/N/environ");
-        assert_eq!(shape("a/b/c/d/e/f1"), "a/b/c/…/fN");
+        assert_eq!(shape_of_path("proc/4711/environ"), "proc/N/environ");
+        assert_eq!(shape_of_path("a/b/c/d/e/f1"), "a/b/c/…/fN");
     }
 }
