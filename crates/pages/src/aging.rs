@@ -40,17 +40,17 @@ pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     if total == 0 {
         return 1.0;
     }
-    let classes = spread(stored, total);
+    let classes = spread_over_classes(stored, total);
     let rounds = (PLAYED / classes.len().max(1)).clamp(1, ROUNDS);
     let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
-    let most = (0..rounds).map(|_| play(pool, &classes, &mut draw)).fold(1.0, f64::max);
+    let most = (0..rounds).map(|_| simulate_pool(pool, &classes, &mut draw)).fold(1.0, f64::max);
     let luck = 0.5 / (classes.len() as f64).sqrt();
     1.0 + MARGIN * (most - 1.0) + luck
 }
 
 /// Simulates a pool once. Returns its maximum memory while it is used, divided by the memory of the
 /// fresh pool.
-fn play(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
+fn simulate_pool(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     let mut worn = Pool::new(pool);
     let mut places: Vec<ObjectSlot> = classes.iter().map(|class| worn.store(*class)).collect();
     let fresh = worn.pages;
@@ -65,7 +65,7 @@ fn play(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
 }
 
 /// Returns a size class for each simulated object, in the proportions of `stored`.
-fn spread(stored: &ClassPages, total: u64) -> Vec<usize> {
+fn spread_over_classes(stored: &ClassPages, total: u64) -> Vec<usize> {
     let scale = total.div_ceil(OBJECTS).max(1);
     let of_class = |(class, count): (usize, u64)| {
         std::iter::repeat_n(class, usize::try_from(count.div_ceil(scale)).unwrap_or(0))

@@ -36,22 +36,22 @@ pub(crate) fn hash(value: u32, multiplier: u32) -> usize {
 }
 
 /// Reads four bytes of a page as a little-endian number.
-pub(crate) fn word(page: &[u8], at: usize) -> u32 {
+pub(crate) fn read_word(page: &[u8], at: usize) -> u32 {
     let bytes = page.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     u32::from_le_bytes(bytes.unwrap_or_default())
 }
 
-fn long(page: &[u8], at: usize) -> u64 {
+fn read_long(page: &[u8], at: usize) -> u64 {
     let bytes = page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
     u64::from_le_bytes(bytes.unwrap_or_default())
 }
 
 /// Returns how many bytes from `a` on equal those from `b` on; bytes at `end` and after it are not
 /// compared.
-pub(crate) fn common(page: &[u8], a: usize, b: usize, end: usize) -> usize {
+pub(crate) fn common_length(page: &[u8], a: usize, b: usize, end: usize) -> usize {
     let mut equal = 0;
     while a + equal + 8 <= end {
-        let different = long(page, a + equal) ^ long(page, b + equal);
+        let different = read_long(page, a + equal) ^ read_long(page, b + equal);
         if different != 0 {
             return equal + (different.trailing_zeros() / 8) as usize;
         }

@@ -224,7 +224,7 @@ impl Content {
     }
 
     /// Counts the marks of this content in one stream; marks with a size come first.
-    fn see(&mut self, marks: &[u64], page: usize) {
+    fn count_marks(&mut self, marks: &[u64], page: usize) {
         let Some(first) = marks.first() else { return };
         if first & NOT_SIZED == SAME_FILLED {
             self.what = Contents::SameFilled;
@@ -284,7 +284,7 @@ fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(C
             let (alike, others) = marks.split_at(copies);
             content.add(*kind, copies as u64);
             content.sources += u64::from(last.replace(*source) != Some(*source));
-            content.see(alike, page);
+            content.count_marks(alike, page);
             *marks = others;
             match others.first() {
                 Some(next) => head.0.0 = next >> SIZE_BITS,

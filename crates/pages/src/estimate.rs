@@ -62,13 +62,15 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
         duplicate_pages: found.clone().map(|found| found.pages.value),
         duplicate_pages_exact: found.value().is_some_and(|found| found.is_exact),
         duplicate_pages_interval: found.value().map(|found| found.pages.ends),
-        duplicate_pages_within: found.clone().map(|found| within(tallies, &found)),
+        duplicate_pages_within: found
+            .clone()
+            .map(|found| duplicates_within_sources(tallies, &found)),
         duplicate_saved_bytes: found.clone().map(|found| Bytes::new(found.bytes.value)),
         duplicate_saved_bytes_interval: found.value().map(|found| found.bytes.ends.map(Bytes::new)),
         ksm_saved_bytes: found.clone().map(|found| bytes(found.ksm_pages)),
-        most_repeated: exact_repeats(&found),
+        most_repeated: repeats_if_exact(&found),
         algorithms: algorithms
-            .map(|(algorithm, stores)| becomes(question, *algorithm, stores, &all))
+            .map(|(algorithm, stores)| estimate_algorithm(question, *algorithm, stores, &all))
             .collect(),
         huge: tally.huge.view(&all, question.pages_per_huge),
         cold: Reading::absent(
@@ -93,7 +95,7 @@ fn find_range(tallies: &mut [Tally]) -> Reading<Found> {
 }
 
 /// Adds up the duplicates within each source. For a single source these are all duplicates.
-fn within(tallies: &mut [Tally], all: &Found) -> u64 {
+fn duplicates_within_sources(tallies: &mut [Tally], all: &Found) -> u64 {
     if tallies.len() == 1 {
         return all.pages.value;
     }
@@ -101,11 +103,11 @@ fn within(tallies: &mut [Tally], all: &Found) -> u64 {
     each.map(|source| duplicates::count_found(&mut [source]).pages.value).sum()
 }
 
-fn exact_repeats(found: &Reading<Found>) -> Option<Vec<Repeated>> {
+fn repeats_if_exact(found: &Reading<Found>) -> Option<Vec<Repeated>> {
     found.value().filter(|found| found.is_exact).map(|found| found.repeated.clone())
 }
 
-fn becomes(
+fn estimate_algorithm(
     question: &Question,
     algorithm: Algorithm,
     stores: &Stores,

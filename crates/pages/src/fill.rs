@@ -68,7 +68,7 @@ impl UnusedSpace {
         let met_once = classes.iter().filter(|(_, seen)| seen.objects == 1);
         let unseen: f64 = met_once.map(|(_, seen)| seen.shares).sum();
         let known = (1.0 - unseen / seen.max(f64::MIN_POSITIVE)).max(0.0);
-        let near = near(&classes);
+        let near = probabilities_near_sample(&classes);
         let (mut rest, mut not_met, mut begun) = (Self::default(), Self::default(), 0.0);
         for ((class, seen), near) in classes.iter().zip(near) {
             let (of_seen, of_unseen) = (per_drawn * seen.shares * known, per_drawn * unseen * near);
@@ -78,7 +78,7 @@ impl UnusedSpace {
                 mean: of_seen + of_unseen,
                 variance: of_unseen + of_seen * (1.0 + per_drawn) * uneven,
             };
-            let of_class = left.rest(pool.zspage_bytes(*class), class.objects as f64);
+            let of_class = left.estimate_unused(pool.zspage_bytes(*class), class.objects as f64);
             if seen.objects == 0 {
                 not_met.add(of_class);
                 begun += 1.0 - (-of_unseen).exp();
@@ -88,11 +88,12 @@ impl UnusedSpace {
         }
         // `begun` is the expected number of new classes if every possible class may occur; if the
         // estimated number of classes that are not in the sample is smaller, that number is used
-        let scale = if begun > 0.0 { (classes_not_met(&classes) / begun).min(1.0) } else { 0.0 };
+        let scale =
+            if begun > 0.0 { (estimate_classes_not_met(&classes) / begun).min(1.0) } else { 0.0 };
         // the number of classes that occur once in the sample is random, so the square of its error
         // is added to the variance
         let mean = not_met.mean * scale;
-        let luck = (2.0 * mean).powi(2) / met_classes(&classes, 1).max(1.0);
+        let luck = (2.0 * mean).powi(2) / count_classes_met(&classes, 1).max(1.0);
         rest.add(Self { mean, variance: not_met.variance * scale + luck });
         rest
     }
@@ -105,12 +106,12 @@ impl UnusedSpace {
 
 /// Estimates the number of size classes that do not occur in the sample, from the numbers of
 /// classes that occur once and twice (Chao's estimator).
-fn classes_not_met(classes: &[(Class, ClassSample)]) -> f64 {
-    met_classes(classes, 1).powi(2) / (2.0 * (met_classes(classes, 2) + 1.0))
+fn estimate_classes_not_met(classes: &[(Class, ClassSample)]) -> f64 {
+    count_classes_met(classes, 1).powi(2) / (2.0 * (count_classes_met(classes, 2) + 1.0))
 }
 
 /// Returns the number of size classes that occur exactly `times` times in the sample.
-fn met_classes(classes: &[(Class, ClassSample)], times: u64) -> f64 {
+fn count_classes_met(classes: &[(Class, ClassSample)], times: u64) -> f64 {
     classes.iter().filter(|(_, seen)| seen.objects == times).count() as f64
 }
 
@@ -120,7 +121,7 @@ const NEAR: usize = 4;
 
 /// Returns the probability of each size class for a page whose class is not in the sample. Its size
 /// is assumed to be near sizes in the sample.
-fn near(classes: &[(Class, ClassSample)]) -> Vec<f64> {
+fn probabilities_near_sample(classes: &[(Class, ClassSample)]) -> Vec<f64> {
     let mut weights = vec![0.0; classes.len()];
     for (at, _) in classes.iter().enumerate().filter(|(_, (_, seen))| seen.objects > 0) {
         for (other, weight) in weights.iter_mut().enumerate().skip(at.saturating_sub(NEAR)) {
@@ -146,7 +147,7 @@ struct ClassCount {
 impl ClassCount {
     /// Estimates the unused bytes in the last zspage of the class; a zspage has `bytes` bytes and
     /// `objects` objects.
-    fn rest(self, bytes: f64, objects: f64) -> UnusedSpace {
+    fn estimate_unused(self, bytes: f64, objects: f64) -> UnusedSpace {
         let deviation = self.variance.sqrt();
         if 7.0 * deviation > 4.0 * objects {
             let spread = bytes * ((objects * objects - 1.0) / 12.0).sqrt() / objects;

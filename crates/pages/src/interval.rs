@@ -117,7 +117,7 @@ impl Sums {
             third - 3.0 * mean * self.crossed[2] + 3.0 * mean * mean * self.crossed[1]
                 - mean.powi(3) * self.shares[2],
         ];
-        let [below, above] = strays(self.count, remain, population);
+        let [below, above] = deviation_of_mean(self.count, remain, population);
         let share = self.mean_share();
         [(mean - below / share).max(0.0), mean + above / share]
     }
@@ -137,7 +137,7 @@ impl Sums {
 
     /// Returns the effective sample size: the number of places with share 1 that would give the
     /// same accuracy.
-    fn worth(&self) -> f64 {
+    fn effective_sample_size(&self) -> f64 {
         if self.shares[1] > 0.0 { self.shares[0] * self.shares[0] / self.shares[1] } else { 0.0 }
     }
 
@@ -170,7 +170,7 @@ fn add_all(sums: &mut [f64; 3], more: [f64; 3]) {
 /// The 95 % interval of a mean, from the sums of first, second and third powers.
 fn interval(count: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     let mean = if count == 0 { 0.0 } else { powers[0] / count as f64 };
-    let [below, above] = strays(count, powers, population);
+    let [below, above] = deviation_of_mean(count, powers, population);
     [(mean - below).max(0.0), mean + above]
 }
 
@@ -179,14 +179,14 @@ fn interval(count: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
 const MOST_SKEWED: f64 = 0.4;
 
 /// Returns how far the population's mean may be below and above the sample's mean.
-fn strays(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
+fn deviation_of_mean(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     if sampled < 2 || sampled >= population {
         return [0.0, 0.0];
     }
     let count = sampled as f64;
     let [mean, square, cube] = powers.map(|sum| sum / count);
     let spread = (square - mean * mean).max(0.0);
-    let left_out = left_out(sampled, population);
+    let left_out = share_left_out(sampled, population);
     let error = (spread / (count - 1.0) * left_out).sqrt();
     if error <= 0.0 {
         return [0.0, 0.0];
@@ -210,7 +210,7 @@ fn remove_skew(quantile: f64, skewed: f64) -> f64 {
 }
 
 /// Returns the fraction of the population that was not sampled.
-fn left_out(count: u64, population: u64) -> f64 {
+fn share_left_out(count: u64, population: u64) -> f64 {
     1.0 - count as f64 / population as f64
 }
 
@@ -224,7 +224,7 @@ pub fn pages_interval(found: u64, count: u64, population: u64) -> Ends<u64> {
     if count >= population {
         return [found, found];
     }
-    let n = count as f64 / left_out(count, population);
+    let n = count as f64 / share_left_out(count, population);
     let [low, high] = score_interval(found as f64 / count as f64, n);
     let at_least = (low * population as f64).floor().max(found as f64);
     let unseen = population - (count - found);
@@ -291,7 +291,7 @@ impl Population {
         if !self.is_sample() {
             return [self.pages_of(found); 2];
         }
-        let n = self.sums.worth() / left_out(self.sums.count, self.places);
+        let n = self.sums.effective_sample_size() / share_left_out(self.sums.count, self.places);
         let [low, high] = score_interval(found / self.sums.shares[0], n);
         let all = self.pages as f64;
         [(low * all).floor().max(0.0) as u64, (high * all).ceil().min(all) as u64]

@@ -11,7 +11,7 @@
 //! Source of the format: the LZ4 block format description. Source of the search: general knowledge
 //! about LZ4's fast encoder. That the kernel does the same was verified page by page with zram.
 
-use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
+use crate::bytes::{LARGEST_PAGE, Positions, common_length, hash, read_word};
 
 const MULTIPLIER: u32 = 2_654_435_761;
 const MIN_MATCH: usize = 4;
@@ -34,24 +34,24 @@ impl Lz4 {
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
         if page.len() <= LAST_START {
-            return literals(page.len());
+            return size_of_literals(page.len());
         }
         self.seen.forget();
         let mut size = 0;
         let mut anchor = 0;
         let mut at = 1;
         while let Some((start, from)) = self.find(page, at) {
-            let (start, from) = back(page, start, from, anchor);
+            let (start, from) = extend_backwards(page, start, from, anchor);
             let (mut here, mut from) = (start, from);
             let mut run = start - anchor;
             loop {
                 let end = page.len() - LAST_LITERALS;
-                let more = common(page, here + MIN_MATCH, from + MIN_MATCH, end);
-                size += literals(run) + 2 + extra(more);
+                let more = common_length(page, here + MIN_MATCH, from + MIN_MATCH, end);
+                size += size_of_literals(run) + 2 + extra_length_bytes(more);
                 here += MIN_MATCH + more;
                 anchor = here;
                 if here > page.len() - LAST_START {
-                    return size + literals(page.len() - anchor);
+                    return size + size_of_literals(page.len() - anchor);
                 }
                 self.put(page, here - 2);
                 match self.swap(page, here) {
@@ -61,7 +61,7 @@ impl Lz4 {
             }
             at = here + 1;
         }
-        size + literals(page.len() - anchor)
+        size + size_of_literals(page.len() - anchor)
     }
 
     /// Returns the first position from `at` on whose four bytes are in the table, with the position
@@ -84,21 +84,26 @@ impl Lz4 {
     }
 
     fn put(&mut self, page: &[u8], at: usize) {
-        self.seen.replace(hash(word(page, at), MULTIPLIER), at);
+        self.seen.replace(hash(read_word(page, at), MULTIPLIER), at);
     }
 
     /// Stores the position `at` in the table. Returns the position that was stored for the same
     /// hash, if the same four bytes are there.
     fn swap(&mut self, page: &[u8], at: usize) -> Option<usize> {
-        let value = word(page, at);
+        let value = read_word(page, at);
         let before = self.seen.replace(hash(value, MULTIPLIER), at);
-        (word(page, before) == value).then_some(before)
+        (read_word(page, before) == value).then_some(before)
     }
 }
 
 /// Extends a match backwards as long as the bytes before it are equal and are still literals.
 /// Returns the start of the match and of its source.
-fn back(page: &[u8], mut start: usize, mut from: usize, anchor: usize) -> (usize, usize) {
+fn extend_backwards(
+    page: &[u8],
+    mut start: usize,
+    mut from: usize,
+    anchor: usize,
+) -> (usize, usize) {
     while start > anchor && from > 0 && page[start - 1] == page[from - 1] {
         (start, from) = (start - 1, from - 1);
     }
@@ -106,11 +111,11 @@ fn back(page: &[u8], mut start: usize, mut from: usize, anchor: usize) -> (usize
 }
 
 /// Returns the number of bytes that a token and the literals after it take.
-fn literals(count: usize) -> usize {
-    1 + extra(count) + count
+fn size_of_literals(count: usize) -> usize {
+    1 + extra_length_bytes(count) + count
 }
 
 /// Returns the number of bytes that encode a length in addition to the four bits in the token.
-fn extra(length: usize) -> usize {
+fn extra_length_bytes(length: usize) -> usize {
     if length < 15 { 0 } else { (length - 15) / 255 + 1 }
 }

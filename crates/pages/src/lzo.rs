@@ -15,7 +15,7 @@
 //! zram device, and the encoder was corrected (at the start and in the last bytes) until no page
 //! had another size.
 
-use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
+use crate::bytes::{LARGEST_PAGE, Positions, common_length, hash, read_word};
 
 const MULTIPLIER: u32 = 0x1824_429d;
 /// Length in bytes of the shortest copy that the encoder searches for.
@@ -78,22 +78,22 @@ impl Lzo {
     }
 
     fn copy(&mut self, page: &[u8], at: usize, end: usize) -> Option<Copy> {
-        let value = word(page, at);
+        let value = read_word(page, at);
         if self.runs && value == 0 {
-            return Some(Copy::Zeros(zeros(page, at, end)));
+            return Some(Copy::Zeros(count_zeros(page, at, end)));
         }
         let from = self.seen.replace(hash(value, MULTIPLIER), at);
-        (word(page, from) == value)
-            .then(|| Copy::Back { length: equal(page, at, from, end), distance: at - from })
+        (read_word(page, from) == value)
+            .then(|| Copy::Back { length: match_length(page, at, from, end), distance: at - from })
     }
 }
 
 /// Returns the length of a match in bytes, including the four bytes that were found. It compares
 /// eight bytes at a time, as long as these begin before the end.
-fn equal(page: &[u8], at: usize, from: usize, end: usize) -> usize {
+fn match_length(page: &[u8], at: usize, from: usize, end: usize) -> usize {
     let mut length = MIN_MATCH;
     loop {
-        let more = common(page, at + length, from + length, at + length + 8);
+        let more = common_length(page, at + length, from + length, at + length + 8);
         length += more;
         if more < 8 || at + length >= end {
             return length;
@@ -102,7 +102,7 @@ fn equal(page: &[u8], at: usize, from: usize, end: usize) -> usize {
 }
 
 /// Returns how many zero bytes follow in the page, at most as many as one instruction can encode.
-fn zeros(page: &[u8], at: usize, end: usize) -> usize {
+fn count_zeros(page: &[u8], at: usize, end: usize) -> usize {
     let end = end.min(at + LONGEST_ZEROS);
     let run = page[at..end.max(at)].iter().take_while(|byte| **byte == 0).count();
     run.max(MIN_MATCH)

@@ -43,7 +43,7 @@ impl ValueRange {
     }
 
     /// Creates the range `value` ± `half`, limited to the possible values.
-    fn around(value: f64, half: f64, [least, most]: Ends<f64>) -> Self {
+    fn from_half_width(value: f64, half: f64, [least, most]: Ends<f64>) -> Self {
         let clamped = |number: f64| number.clamp(least, most.max(least));
         let ends = [clamped(value - half).floor() as u64, clamped(value + half).ceil() as u64];
         Self { value: clamped(value).round() as u64, ends }
@@ -137,17 +137,17 @@ impl DrawCounts {
             return ValueRange::from_count(surely);
         }
         let most = self.pages.saturating_sub(self.contents) as f64;
-        let value = self.pages as f64 - self.different();
-        ValueRange::around(value, Z * self.different_error(), [surely as f64, most])
+        let value = self.pages as f64 - self.estimate_different();
+        ValueRange::from_half_width(value, Z * self.different_error(), [surely as f64, most])
     }
 
     /// Estimates the number of different contents in the source.
-    fn different(&self) -> f64 {
+    fn estimate_different(&self) -> f64 {
         self.contents as f64 * self.stands_for
     }
 
     fn different_error(&self) -> f64 {
-        (self.different() * (self.stands_for - 1.0)).sqrt()
+        (self.estimate_different() * (self.stands_for - 1.0)).sqrt()
     }
 
     /// Estimates how many bytes storing duplicates only once would save.
@@ -157,21 +157,21 @@ impl DrawCounts {
         let most = duplicates.ends[1] as f64 * self.page;
         match (self.has_all(), sized >= self.pages as f64) {
             (true, true) => ValueRange::from_count(self.bytes),
-            _ if sized < 2.0 => ValueRange::around(most / 2.0, most, [0.0, most]),
+            _ if sized < 2.0 => ValueRange::from_half_width(most / 2.0, most, [0.0, most]),
             (true, false) => {
-                let (value, error) = self.by_ratio(duplicates.value as f64, sized);
-                ValueRange::around(value, Z * error, [0.0, most])
+                let (value, error) = self.estimate_by_ratio(duplicates.value as f64, sized);
+                ValueRange::from_half_width(value, Z * error, [0.0, most])
             }
             (false, _) => {
-                let (value, error) = self.by_difference(sized);
-                ValueRange::around(value, Z * error, [0.0, most])
+                let (value, error) = self.estimate_by_difference(sized);
+                ValueRange::from_half_width(value, Z * error, [0.0, most])
             }
         }
     }
 
     /// Returns the mean size of a duplicate multiplied by the number of duplicates, with its
     /// standard error, in bytes.
-    fn by_ratio(&self, duplicates: f64, sized: f64) -> (f64, f64) {
+    fn estimate_by_ratio(&self, duplicates: f64, sized: f64) -> (f64, f64) {
         let drawn = &self.drawn;
         let weights = drawn.pages - drawn.a;
         if drawn.repeated < 1.0 {
@@ -190,20 +190,21 @@ impl DrawCounts {
 
     /// Returns the saving in bytes, computed as the size of all pages minus that of the different
     /// contents, with its standard error.
-    fn by_difference(&self, sized: f64) -> (f64, f64) {
+    fn estimate_by_difference(&self, sized: f64) -> (f64, f64) {
         let (drawn, pages) = (&self.drawn, self.pages as f64);
         let mut all = self.left_out;
         all.merge(&Sums::from_sums(drawn.pages, drawn.s, drawn.ss));
         let mean = all.mean();
         let of_content = if drawn.a > 0.0 { drawn.a_s / drawn.a } else { mean };
         // the weight of a drawn page in the second mean
-        let weight = if drawn.a > 0.0 { self.different() * sized / (pages * drawn.a) } else { 0.0 };
+        let weight =
+            if drawn.a > 0.0 { self.estimate_different() * sized / (pages * drawn.a) } else { 0.0 };
         let both = drawn.a_ss - (mean + of_content) * drawn.a_s + mean * of_content * drawn.a;
         let second =
             drawn.aa_ss - 2.0 * of_content * drawn.aa_s + of_content * of_content * drawn.aa;
         let residuals = all.deviations() - 2.0 * weight * both + weight * weight * second;
         let of_pages = pages * (residuals.max(0.0) / (sized - 1.0) / sized).sqrt();
         let of_contents = of_content * self.different_error();
-        (pages * mean - self.different() * of_content, of_pages.hypot(of_contents))
+        (pages * mean - self.estimate_different() * of_content, of_pages.hypot(of_contents))
     }
 }

@@ -57,7 +57,7 @@ pub struct Class {
 
 impl Class {
     fn split_at(place: usize, page: usize, rule: Rule) -> Self {
-        let pages = rule.chain(place, page);
+        let pages = rule.choose_chain_length(place, page);
         Self { place, pages, objects: pages * page / place }
     }
 
@@ -67,7 +67,7 @@ impl Class {
 }
 
 impl Rule {
-    fn chain(self, place: usize, page: usize) -> usize {
+    fn choose_chain_length(self, place: usize, page: usize) -> usize {
         let waste = |pages: &usize| pages * page % place;
         let used = |pages: &usize| (pages * page - waste(pages)) * 100 / (pages * page);
         // if several chain lengths waste the same amount, the shortest is used
