@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use pagewise_model::text::number;
 
-use crate::maps::{Columns, columns, hexadecimal};
+use crate::maps::{Columns, parse_hexadecimal, split_columns};
 
 /// A mapping: a part of a process's address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub enum Filesystem {
 impl Mapping {
     /// Parses a line of `/proc/PID/maps`; `None` if the kernel does not write such lines.
     pub fn parse(line: &[u8]) -> Option<Self> {
-        let Columns { start, end, rights, offset, device, inode, name } = columns(line)?;
+        let Columns { start, end, rights, offset, device, inode, name } = split_columns(line)?;
         let (major, minor) = device_numbers(device)?;
         let shared = rights.get(3) == Some(&b's');
         let writable = rights.get(1) == Some(&b'w');
@@ -103,7 +103,7 @@ impl Mapping {
     }
 
     /// Returns what backs the mapping, if that does not depend on the file system.
-    fn certain(&self) -> Option<Backing> {
+    fn backing_without_file_system(&self) -> Option<Backing> {
         match self.label {
             Label::Memory | Label::Zero if self.inode == 0 || self.label == Label::Zero => {
                 Some(Backing::Anonymous)
@@ -117,7 +117,7 @@ impl Mapping {
     /// Returns what backs the mapping. `known` returns the kind of the file system; it is called
     /// only if the result depends on it.
     pub fn backing(&self, known: impl FnOnce() -> Option<Filesystem>) -> Backing {
-        if let Some(certain) = self.certain() {
+        if let Some(certain) = self.backing_without_file_system() {
             return certain;
         }
         match known() {
@@ -173,13 +173,13 @@ fn is_in_dev(name: &[u8], shared: bool, deleted: bool) -> bool {
 
 /// Parses a device number, major and minor, from a form such as `fe:01`.
 fn device_numbers(word: &[u8]) -> Option<(u32, u32)> {
-    let (major, rest) = hexadecimal(word)?;
+    let (major, rest) = parse_hexadecimal(word)?;
     let minor = whole_hexadecimal(rest.strip_prefix(b":")?)?;
     Some((major.try_into().ok()?, minor.try_into().ok()?))
 }
 
 fn whole_hexadecimal(word: &[u8]) -> Option<u64> {
-    hexadecimal(word).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+    parse_hexadecimal(word).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
 /// Returns the kinds of the file systems in `/proc/PID/mountinfo`, by device number.

@@ -33,7 +33,10 @@ pub struct Huge {
 impl Frames {
     /// Opens `/proc/kpagecount` and `/proc/kpageflags`, if we may read them.
     pub fn open() -> Self {
-        Self { counts: open::of_proc("kpagecount").ok(), flags: open::of_proc("kpageflags").ok() }
+        Self {
+            counts: open::open_in_proc("kpagecount").ok(),
+            flags: open::open_in_proc("kpageflags").ok(),
+        }
     }
 
     /// How often the page in this frame is mapped; `None` if this is not known.

@@ -41,23 +41,23 @@ pub(crate) enum Line {
 
 /// Parses one line of maps or smaps. Values of smaps are stored in `last`, the mapping that began
 /// before.
-pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
+pub(crate) fn parse_line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     // the line of a mapping begins with a lower-case hexadecimal digit, that of a value with an
     // upper-case letter
     if !line.first().is_some_and(u8::is_ascii_uppercase) {
         return mapping(line).map_or(Line::Garbled, Line::Mapping);
     }
     if let Some(mapping) = last {
-        about(line, &mut mapping.totals);
+        add_value(line, &mut mapping.totals);
     }
     Line::About
 }
 
 /// Parses the start and end address in the line of a mapping, and returns them with the text after
 /// them.
-pub(crate) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
-    let (start, rest) = hexadecimal(line)?;
-    let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
+pub(crate) fn parse_range(line: &[u8]) -> Option<(u64, u64, &[u8])> {
+    let (start, rest) = parse_hexadecimal(line)?;
+    let (end, rest) = parse_hexadecimal(rest.strip_prefix(b"-")?)?;
     (start < end).then_some((start, end, rest))
 }
 
@@ -78,32 +78,32 @@ pub(crate) struct Columns<'a> {
 /// Splits the line of a mapping into its columns; `None` if the kernel does not print such lines.
 /// Processes with ten thousand mappings are not rare, so each line is scanned only once, and
 /// numbers that are not needed are not parsed.
-pub(crate) fn columns(line: &[u8]) -> Option<Columns<'_>> {
-    let (start, end, rest) = ends(line)?;
-    let (rights, rest) = word(rest.strip_prefix(b" ")?);
-    let (offset, rest) = word(rest);
-    let (device, rest) = word(rest);
-    let (inode, rest) = word(rest);
+pub(crate) fn split_columns(line: &[u8]) -> Option<Columns<'_>> {
+    let (start, end, rest) = parse_range(line)?;
+    let (rights, rest) = split_word(rest.strip_prefix(b" ")?);
+    let (offset, rest) = split_word(rest);
+    let (device, rest) = split_word(rest);
+    let (inode, rest) = split_word(rest);
     let name = rest.trim_ascii_start();
     let whole = rights.len() == 4 && !inode.is_empty();
     whole.then_some(Columns { start, end, rights, offset, device, inode, name })
 }
 
 fn mapping(line: &[u8]) -> Option<Mapping> {
-    let Columns { start, end, rights, inode, name, .. } = columns(line)?;
+    let Columns { start, end, rights, inode, name, .. } = split_columns(line)?;
     let kind = kind(rights[3] == b's', inode == b"0", name);
     Some(Mapping { start, end, kind, name: Name::from_bytes(name), totals: SmapsTotals::default() })
 }
 
 /// Returns the text up to the next space, and the text after it.
-fn word(text: &[u8]) -> (&[u8], &[u8]) {
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
     (&text[..end], text.get(end + 1..).unwrap_or_default())
 }
 
 /// Parses the hexadecimal number at the start of a text, and returns it with the text after it;
 /// `None` if it does not fit in 64 bits.
-pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn parse_hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut digits = 0;
     while let Some(next) =
@@ -145,7 +145,7 @@ fn kind(shared: bool, no_file: bool, name: &[u8]) -> MappingKind {
     }
 }
 
-fn about(line: &[u8], totals: &mut SmapsTotals) {
+fn add_value(line: &[u8], totals: &mut SmapsTotals) {
     let Some(at) = line.iter().position(|&byte| byte == b':') else { return };
     let (key, rest) = (&line[..at], line[at + 1..].trim_ascii());
     let add = |to: &mut Option<Bytes>, rest: &[u8]| {
@@ -205,7 +205,9 @@ mod tests {
 
     #[test]
     fn sizes_and_flags_go_to_the_mapping_before_them() {
-        let Line::Mapping(mut last) = line(b"1000-3000 rw-p 0 00:00 0 ", None) else { panic!() };
+        let Line::Mapping(mut last) = parse_line(b"1000-3000 rw-p 0 00:00 0 ", None) else {
+            panic!()
+        };
         for text in [
             "Rss:                  12 kB",
             "Swap:                  4 kB",
@@ -215,7 +217,7 @@ mod tests {
             "THPeligible:           1",
             "VmFlags: rd wr mr mw me ac hg sd",
         ] {
-            assert_eq!(line(text.as_bytes(), Some(&mut last)), Line::About);
+            assert_eq!(parse_line(text.as_bytes(), Some(&mut last)), Line::About);
         }
         let kib = Bytes::from_kib;
         let expected = SmapsTotals {
@@ -245,8 +247,8 @@ mod tests {
 
         #[test]
         fn garbage_is_no_mapping(bytes: Vec<u8>, digits in "[0-9a-f]{0,20}") {
-            let _ = line(&bytes, Some(&mut Mapping::default()));
-            let _ = line(format!("{digits}-{digits} rw-p {digits} 0:0 0").as_bytes(), None);
+            let _ = parse_line(&bytes, Some(&mut Mapping::default()));
+            let _ = parse_line(format!("{digits}-{digits} rw-p {digits} 0:0 0").as_bytes(), None);
         }
     }
 }

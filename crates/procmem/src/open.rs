@@ -21,7 +21,7 @@ const MOST_TEXT: u64 = 8 << 20;
 ///
 /// # Errors
 /// If the process has exited or the kernel refuses.
-pub(crate) fn of_process(pid: u32, name: &str) -> io::Result<File> {
+pub(crate) fn open_of_process(pid: u32, name: &str) -> io::Result<File> {
     open_with(&format!("/proc/{pid}/{name}"), OFlags::empty())
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn of_process(pid: u32, name: &str) -> io::Result<File> {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub(crate) fn of_proc(name: &str) -> io::Result<File> {
+pub(crate) fn open_in_proc(name: &str) -> io::Result<File> {
     open_with(&format!("/proc/{name}"), OFlags::empty())
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn of_proc(name: &str) -> io::Result<File> {
 /// If the process has exited or the kernel refuses.
 pub fn text_of_process(pid: u32, name: &str) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    of_process(pid, name)?.take(MOST_TEXT).read_to_end(&mut text)?;
+    open_of_process(pid, name)?.take(MOST_TEXT).read_to_end(&mut text)?;
     Ok(text)
 }
 
@@ -49,7 +49,7 @@ pub fn text_of_process(pid: u32, name: &str) -> io::Result<Vec<u8>> {
 /// # Errors
 /// If the process has ended or the kernel refuses.
 pub fn maps(pid: u32) -> io::Result<File> {
-    of_process(pid, "maps")
+    open_of_process(pid, "maps")
 }
 
 /// Opens the mapped file itself for reading, even if another file has its path now. Only root may
@@ -58,7 +58,7 @@ pub fn maps(pid: u32) -> io::Result<File> {
 /// # Errors
 /// If the mapping does not exist any more, or if the kernel refuses.
 pub fn mapped_file(pid: u32, mapping: &Mapping) -> io::Result<File> {
-    of_process(pid, &of_mapping(mapping))
+    open_of_process(pid, &of_mapping(mapping))
 }
 
 /// Returns the path of the file of a mapping, as the process sees it.

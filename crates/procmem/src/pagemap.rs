@@ -70,7 +70,7 @@ impl Pagemap {
     /// # Errors
     /// If the process has exited or the kernel refuses.
     pub fn open(pid: u32) -> io::Result<Self> {
-        open::of_process(pid, "pagemap").map(|file| Self { file })
+        open::open_of_process(pid, "pagemap").map(|file| Self { file })
     }
 
     /// Reads at most `most` entries from page `first` on into `entries`. There are fewer at the end

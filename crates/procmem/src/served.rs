@@ -60,10 +60,10 @@ impl MountTable {
     /// Returns in words what provides the file of a mapping; `None` if the kernel itself does.
     #[must_use]
     pub fn server(&self, pid: u32, mapping: &Mapping) -> Option<String> {
-        self.server_of(mapping.device, || number_of_mount(pid, mapping))
+        self.find_server_of_mount(mapping.device, || number_of_mount(pid, mapping))
     }
 
-    fn server_of(
+    fn find_server_of_mount(
         &self,
         device: (u32, u32),
         number: impl FnOnce() -> Option<u64>,
@@ -105,7 +105,7 @@ mod tests {
         let mut table = MountTable::empty();
         table.add(MOUNTS);
         table.shared_memory = Some((0, 1));
-        let of = |device, number: Option<u64>| table.server_of(device, || number);
+        let of = |device, number: Option<u64>| table.find_server_of_mount(device, || number);
         for (device, kind) in [((0, 44), "nfs4"), ((0, 45), "fuse.sshfs"), ((8, 1), "fuseblk")] {
             assert_eq!(of(device, None), Some(format!("a file system of type {kind}")));
         }

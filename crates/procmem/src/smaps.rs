@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use pagewise_model::text::kib;
 use pagewise_model::{Bytes, WatchedProcess};
 
-use crate::maps::ends;
+use crate::maps::parse_range;
 use crate::open;
 
 /// Number of pages in RAM or in swap for each mapping, by its start address.
@@ -28,12 +28,12 @@ fn parse(smaps: &[u8], page_size: u64) -> Resident {
     let mut resident = Resident::new();
     let mut start = None;
     for line in smaps.split(|&byte| byte == b'\n') {
-        let size = [&b"Rss:"[..], b"Swap:"].iter().find_map(|name| size(line, name));
+        let size = [&b"Rss:"[..], b"Swap:"].iter().find_map(|name| parse_size(line, name));
         if let (Some(size), Some(start)) = (size, start) {
             let pages = size / page_size.max(1);
             let sum = resident.entry(start).or_insert(0u64);
             *sum = sum.saturating_add(pages);
-        } else if let Some((begins, _, _)) = ends(line) {
+        } else if let Some((begins, _, _)) = parse_range(line) {
             start = Some(begins);
         }
     }
@@ -77,7 +77,7 @@ struct Sizes {
 impl Sizes {
     /// The share of each shared page that is accounted to this process. Sizes in smaps are rounded
     /// down to KiB, so that the share is slightly too small.
-    fn part(self) -> Option<f64> {
+    fn share_of_page(self) -> Option<f64> {
         let of_shared = self.proportional.saturating_sub(self.private) as f64;
         (self.shared > 0).then(|| (of_shared / self.shared as f64).clamp(0.001, 1.0))
     }
@@ -89,15 +89,15 @@ fn parse_proportions(smaps: &[u8], page_size: u64) -> Proportions {
     let mut close = |mapping: Option<((u64, u64), Sizes)>| {
         let Some(((start, end), sizes)) = mapping else { return };
         let pages = [start, end].map(|address| address / page_size.max(1));
-        proportions.mappings.extend(sizes.part().map(|part| (pages[0], pages[1], part)));
+        proportions.mappings.extend(sizes.share_of_page().map(|part| (pages[0], pages[1], part)));
     };
     for line in smaps.split(|&byte| byte == b'\n') {
-        if let Some((start, end, _)) = ends(line) {
+        if let Some((start, end, _)) = parse_range(line) {
             close(open.replace(((start, end), Sizes::default())));
             continue;
         }
         let Some((_, sizes)) = &mut open else { continue };
-        let size = |name: &str| size(line, name.as_bytes());
+        let size = |name: &str| parse_size(line, name.as_bytes());
         let into = [
             (size("Pss:"), &mut sizes.proportional),
             (size("Shared_Clean:").or_else(|| size("Shared_Dirty:")), &mut sizes.shared),
@@ -159,7 +159,7 @@ fn parse_unreferenced(smaps: &[u8]) -> WatchedProcess {
     let mut all = WatchedProcess::default();
     let mut open: Option<Use> = None;
     for line in smaps.split(|&byte| byte == b'\n') {
-        if let Some((_, _, rest)) = ends(line) {
+        if let Some((_, _, rest)) = parse_range(line) {
             let begun = Use { is_shmem: is_shmem(rest), ..Use::default() };
             open.replace(begun).iter().for_each(|mapping| mapping.add_to(&mut all));
             continue;
@@ -172,7 +172,7 @@ fn parse_unreferenced(smaps: &[u8]) -> WatchedProcess {
             (&b"Anonymous:"[..], &mut mapping.anonymous),
             (&b"Locked:"[..], &mut mapping.locked),
         ];
-        let found = into.into_iter().find_map(|(name, to)| Some((size(line, name)?, to)));
+        let found = into.into_iter().find_map(|(name, to)| Some((parse_size(line, name)?, to)));
         if let Some((size, to)) = found {
             *to = size;
         }
@@ -189,7 +189,7 @@ fn is_shmem(line: &[u8]) -> bool {
 }
 
 /// Parses a line such as `Rss:                  84 kB` with `name` `Rss:`; returns bytes.
-fn size(line: &[u8], name: &[u8]) -> Option<u64> {
+fn parse_size(line: &[u8], name: &[u8]) -> Option<u64> {
     kib(line.strip_prefix(name)?.trim_ascii()).map(Bytes::get)
 }
 

@@ -9,7 +9,7 @@ use std::io;
 
 use pagewise_model::{Blocks, Bytes, Coverage, MappingKind};
 
-use super::memory::{LookError, Memory, refuse};
+use super::memory::{LookError, Memory, error_for};
 use super::walk::{PageState, Run};
 use crate::maps::Mapping;
 
@@ -82,7 +82,7 @@ impl Memory {
         let most = usize::try_from(self.block / self.page).unwrap_or(usize::MAX);
         let mut entries = Vec::with_capacity(most);
         let read = self.entries(address, most, &mut entries);
-        match read.map_err(|error| refuse(self.pid, "pagemap", error))? {
+        match read.map_err(|error| error_for(self.pid, "pagemap", error))? {
             read if read < most => return Err(LookError::Gone(self.pid)),
             _ => (),
         }
@@ -108,7 +108,7 @@ impl Memory {
         } else {
             self.read(range, |run| filler.run(run))
         };
-        walked.map_err(|error| refuse(self.pid, "pagemap", error))?;
+        walked.map_err(|error| error_for(self.pid, "pagemap", error))?;
         let empty = Block { address, ..Block::default() };
         Ok(filler.summed.blocks.first().copied().unwrap_or(empty))
     }
@@ -125,7 +125,7 @@ impl Memory {
         } else {
             self.each_read(mappings, &mut see)
         };
-        walked.map_err(|error| refuse(self.pid, "pagemap", error))
+        walked.map_err(|error| error_for(self.pid, "pagemap", error))
     }
 
     /// Scans the page tables of adjacent mappings of the same kind in one call.

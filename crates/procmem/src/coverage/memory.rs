@@ -70,7 +70,7 @@ impl Memory {
     /// # Errors
     /// If the process has exited or belongs to another user.
     pub fn open(pid: u32, block: u64) -> Result<Self, LookError> {
-        let pagemap = Pagemap::open(pid).map_err(|error| refuse(pid, "pagemap", error))?;
+        let pagemap = Pagemap::open(pid).map_err(|error| error_for(pid, "pagemap", error))?;
         let page = rustix::param::page_size() as u64;
         let block = block.max(page).next_power_of_two();
         let memory = Self { pid, pagemap, page, block };
@@ -100,7 +100,7 @@ impl Memory {
         let mut found = Vec::<Mapping>::new();
         let (name, lines) = if detailed { ("smaps", LINES_EACH) } else { ("maps", 1) };
         self.each_line(name, MOST_MAPPINGS * lines, |line| {
-            if let Line::Mapping(mapping) = maps::line(line, found.last_mut()) {
+            if let Line::Mapping(mapping) = maps::parse_line(line, found.last_mut()) {
                 found.push(mapping);
             }
         })?;
@@ -112,8 +112,9 @@ impl Memory {
     pub(super) fn large_mappings(&self) -> Result<Vec<Mapping>, LookError> {
         let mut found = Vec::new();
         self.each_line("maps", MOST_MAPPINGS, |line| {
-            let large = maps::ends(line).is_some_and(|(start, end, _)| end - start >= self.block);
-            if let Some(Line::Mapping(mapping)) = large.then(|| maps::line(line, None)) {
+            let large =
+                maps::parse_range(line).is_some_and(|(start, end, _)| end - start >= self.block);
+            if let Some(Line::Mapping(mapping)) = large.then(|| maps::parse_line(line, None)) {
                 found.push(mapping);
             }
         })?;
@@ -127,7 +128,7 @@ impl Memory {
         see: impl FnMut(&[u8]),
     ) -> Result<(), LookError> {
         let file = open_file(self.pid, name)?;
-        match read(file, most, see).map_err(|error| refuse(self.pid, name, error))? {
+        match read(file, most, see).map_err(|error| error_for(self.pid, name, error))? {
             0 if !self.is_alive() => Err(LookError::Gone(self.pid)),
             _ => Ok(()),
         }
@@ -150,10 +151,10 @@ fn read(file: File, most: usize, mut see: impl FnMut(&[u8])) -> io::Result<usize
 
 /// Opens a file of `/proc/PID`.
 pub(super) fn open_file(pid: u32, name: &'static str) -> Result<File, LookError> {
-    open::of_process(pid, name).map_err(|error| refuse(pid, name, error))
+    open::open_of_process(pid, name).map_err(|error| error_for(pid, name, error))
 }
 
-pub(super) fn refuse(pid: u32, what: &'static str, source: io::Error) -> LookError {
+pub(super) fn error_for(pid: u32, what: &'static str, source: io::Error) -> LookError {
     use rustix::io::Errno;
     match Errno::from_io_error(&source) {
         Some(Errno::NOENT | Errno::SRCH) => LookError::Gone(pid),

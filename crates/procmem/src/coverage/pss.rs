@@ -7,7 +7,7 @@ use std::io::Read;
 use pagewise_model::Bytes;
 use pagewise_model::text::{flag, kib, lines};
 
-use super::memory::{LookError, open_file, refuse};
+use super::memory::{LookError, error_for, open_file};
 
 /// Length limit of `smaps_rollup` or `status` as read, in bytes.
 const MOST_TEXT: u64 = 1 << 14;
@@ -30,7 +30,7 @@ pub fn thp_allowed(pid: u32) -> Option<bool> {
 pub(super) fn text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
     let mut text = Vec::new();
     let read = open_file(pid, name)?.take(MOST_TEXT).read_to_end(&mut text);
-    read.map_err(|error| refuse(pid, name, error))?;
+    read.map_err(|error| error_for(pid, name, error))?;
     Ok(text)
 }
 

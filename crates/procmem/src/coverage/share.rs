@@ -9,7 +9,7 @@ use pagewise_model::{Bytes, MappingKind, Percent};
 
 use pagewise_model::text::kib;
 
-use super::memory::{LookError, Memory, refuse};
+use super::memory::{LookError, Memory, error_for};
 use super::pss::{field, text};
 use crate::maps::Mapping;
 use crate::scan::{Region, Search, category};
@@ -52,7 +52,7 @@ impl Memory {
         let mappings = self.large_mappings()?;
         let anonymous = mappings.iter().filter(|it| it.kind == MappingKind::Anonymous);
         let blocks = anonymous.map(|mapping| self.huge_blocks(mapping)).sum::<Result<u64, _>>();
-        let blocks = blocks.map_err(|error| refuse(self.pid, "pagemap", error))?;
+        let blocks = blocks.map_err(|error| error_for(self.pid, "pagemap", error))?;
         Ok(Bytes::new(blocks * self.block))
     }
 

@@ -40,7 +40,7 @@ pub(super) enum PageState {
 
 /// Creates a search for pages in RAM or in swap, with their categories. Requesting the categories
 /// in `more` makes the search slower.
-fn in_use(start: u64, end: u64, more: u64) -> Search {
+fn search_in_use(start: u64, end: u64, more: u64) -> Search {
     use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
     let any_of = PRESENT | SWAPPED;
     Search { start, end, any_of, tell: any_of | ZERO_PAGE | HUGE | more, most: MOST_AT_ONCE }
@@ -50,7 +50,7 @@ impl Memory {
     /// Whether this kernel has PAGEMAP_SCAN.
     pub fn can_scan(&self) -> bool {
         let mut region = [Region::default()];
-        let asked = self.pagemap.scan(in_use(0, self.page, 0), &mut region);
+        let asked = self.pagemap.scan(search_in_use(0, self.page, 0), &mut region);
         !matches!(asked, Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY))
     }
 
@@ -69,7 +69,8 @@ impl Memory {
         let mut regions = [Region::default(); REGIONS];
         let mut at = start;
         while at < end {
-            let (found, stopped) = self.pagemap.scan(in_use(at, end, files), &mut regions)?;
+            let (found, stopped) =
+                self.pagemap.scan(search_in_use(at, end, files), &mut regions)?;
             for region in regions.get(..found).unwrap_or_default() {
                 see(Run {
                     start: region.start,
@@ -95,9 +96,9 @@ impl Memory {
             if self.entries(at, most, &mut entries)? == 0 {
                 break;
             }
-            for alike in entries.chunk_by(|a, b| what_is(*a) == what_is(*b)) {
+            for alike in entries.chunk_by(|a, b| decode_entry(*a) == decode_entry(*b)) {
                 let next = at + alike.len() as u64 * self.page;
-                if let Some(what) = alike.first().and_then(|entry| what_is(*entry)) {
+                if let Some(what) = alike.first().and_then(|entry| decode_entry(*entry)) {
                     see(Run { start: at, end: next, what });
                 }
                 at = next;
@@ -133,7 +134,7 @@ fn page_state(categories: u64) -> PageState {
 }
 
 /// Decodes an entry of pagemap; `None` for a page that is neither in RAM nor in swap.
-pub(super) fn what_is(entry: Entry) -> Option<PageState> {
+pub(super) fn decode_entry(entry: Entry) -> Option<PageState> {
     if entry.is_present() && entry.is_of_file() {
         Some(PageState::File { huge: false })
     } else if entry.is_present() {

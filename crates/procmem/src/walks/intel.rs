@@ -26,7 +26,7 @@ const STORES: &str = "dtlb_store_misses.walk_active";
 
 /// Returns the events that count page walks for loads and for stores on an Intel CPU of family 6
 /// with this model; empty if the model is not known.
-pub(super) fn walking(model: Option<u32>) -> Vec<Event> {
+pub(super) fn events_of_model(model: Option<u32>) -> Vec<Event> {
     let pair = |load, store| {
         vec![event(LOADS, Role::Walking, walks(load)), event(STORES, Role::Walking, walks(store))]
     };
@@ -48,7 +48,7 @@ mod tests {
                 EventSource::Raw(number) => number,
                 _ => 0,
             };
-            walking(model).into_iter().map(number).collect()
+            events_of_model(model).into_iter().map(number).collect()
         };
         assert_eq!(numbers(Some(85)), [0x0100_1008, 0x0100_1049]);
         assert_eq!(numbers(Some(143)), [0x0100_1012, 0x0100_1013]);

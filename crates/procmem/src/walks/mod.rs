@@ -70,7 +70,7 @@ impl WalkCounters {
     /// Opens and starts all counters. `intel_model` is the model of the CPU if it is an Intel CPU
     /// of family 6.
     pub fn begin(counted: WalkTarget<'_>, intel_model: Option<u32>) -> Self {
-        let walking = intel::walking(intel_model);
+        let walking = intel::events_of_model(intel_model);
         let known = EVENTS.into_iter().chain(walking);
         Self::from_subjects(&subjects(counted), known.collect())
     }
@@ -97,10 +97,10 @@ impl WalkCounters {
     fn open(&mut self, subject: CounterScope) -> bool {
         let mut opened = false;
         for count in self.counts.iter_mut().filter(|count| count.refused.is_none()) {
-            let built = match build(count.event, subject, self.user_only) {
+            let built = match build_counter(count.event, subject, self.user_only) {
                 Err(Some(Refused::NotAllowed)) if !self.user_only => {
                     self.user_only = true;
-                    build(count.event, subject, true)
+                    build_counter(count.event, subject, true)
                 }
                 built => built,
             };
@@ -209,7 +209,11 @@ fn scale(count: u64, enabled: u64, running: u64) -> u64 {
 }
 
 /// Opens a counter for an event. An error without a reason means that the thread has exited.
-fn build(event: Event, subject: CounterScope, user_only: bool) -> Result<Counter, Option<Refused>> {
+fn build_counter(
+    event: Event,
+    subject: CounterScope,
+    user_only: bool,
+) -> Result<Counter, Option<Refused>> {
     let mut builder = event.what.counter();
     builder.read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
     match subject {
