@@ -53,7 +53,7 @@ impl CodePin {
     pub fn new(pids: &[u32], budget: Bytes) -> io::Result<Self> {
         let mut targets = Vec::new();
         for &pid in pids {
-            match follow(pid) {
+            match open_pidfd(pid) {
                 Ok(process) => targets.push((pid, process)),
                 Err(error) if error.raw_os_error() == Some(ENDED) => {}
                 Err(error) => return Err(error),
@@ -86,13 +86,13 @@ impl CodePin {
     /// # Errors
     /// If the mappings of a running process cannot be read.
     pub fn refresh(&mut self) -> io::Result<PinnedCode> {
-        self.targets.retain(|(_, process)| runs(process));
+        self.targets.retain(|(_, process)| is_running(process));
         self.refused = None;
         let mut mapped = BTreeSet::new();
         let pids: Vec<u32> = self.targets.iter().map(|(pid, _)| *pid).collect();
         for (at, pid) in pids.iter().enumerate() {
-            match self.look(*pid, &mut mapped) {
-                Err(error) if self.targets.get(at).is_some_and(|(_, it)| runs(it)) => {
+            match self.record_mapped_pages(*pid, &mut mapped) {
+                Err(error) if self.targets.get(at).is_some_and(|(_, it)| is_running(it)) => {
                     return Err(error);
                 }
                 // the process has exited in the meantime
@@ -114,11 +114,11 @@ impl CodePin {
     }
 
     /// Records which pages of its code a process has mapped into its page tables.
-    fn look(&mut self, pid: u32, mapped: &mut BTreeSet<PartKey>) -> io::Result<()> {
+    fn record_mapped_pages(&mut self, pid: u32, mapped: &mut BTreeSet<PartKey>) -> io::Result<()> {
         let pagemap = Pagemap::open(pid)?;
         let text = text_of_process(pid, "maps")?;
         let (mut mounts, opens_served) = (None, self.opens_served);
-        for mapping in code(&text) {
+        for mapping in find_code(&text) {
             let key = PartKey::new(&mapping, self.page);
             let part = match self.parts.entry(key) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -204,7 +204,7 @@ impl CodePin {
 
 /// Returns the mappings that contain code: mappings that are not writable, of files that have an
 /// executable mapping.
-fn code(maps: &[u8]) -> Vec<Mapping> {
+fn find_code(maps: &[u8]) -> Vec<Mapping> {
     let lines = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
     let is_file = |it: &Mapping| it.backing(|| Some(Filesystem::Files)) == Backing::File;
     let mut all: Vec<Mapping> =
@@ -215,12 +215,12 @@ fn code(maps: &[u8]) -> Vec<Mapping> {
     all
 }
 
-fn follow(pid: u32) -> io::Result<OwnedFd> {
+fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-fn runs(process: &OwnedFd) -> bool {
+fn is_running(process: &OwnedFd) -> bool {
     let mut end = [PollFd::new(process, PollFlags::IN)];
     matches!(poll(&mut end, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
 }
@@ -236,7 +236,7 @@ mod tests {
             5000-6000 rw-p 00004000 fe:01 7 /bin/a\n6000-7000 r--p 00000000 fe:01 8 /data\n\
             7000-8000 r-xp 00000000 00:00 0 [vdso]\n8000-9000 r-xp 00000000 00:05 9 /dev/x\n\
             9000-a000 r-xp 00000000 00:00 0 \na000-b000 r-xp 00000000 fe:01 9 /lib/b (deleted)\n";
-        let starts: Vec<u64> = code(maps).iter().map(|it| it.start).collect();
+        let starts: Vec<u64> = find_code(maps).iter().map(|it| it.start).collect();
         assert_eq!(starts, [0x1000, 0x3000, 0xa000]);
     }
 

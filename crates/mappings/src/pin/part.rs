@@ -73,7 +73,7 @@ impl Part {
 
     /// Locks used pages into memory, at most `left` of them.
     pub(crate) fn lock(&mut self, left: &mut u64) -> io::Result<()> {
-        for (first, pages) in runs(&self.used, &self.locked) {
+        for (first, pages) in runs_to_lock(&self.used, &self.locked) {
             let pages = pages.min(usize::try_from(*left).unwrap_or(usize::MAX));
             if pages == 0 {
                 break;
@@ -88,7 +88,7 @@ impl Part {
 
 /// Returns runs of consecutive pages that are used but not locked: the first page and the number of
 /// pages of each run.
-fn runs(used: &[bool], locked: &[bool]) -> Vec<(usize, usize)> {
+fn runs_to_lock(used: &[bool], locked: &[bool]) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let wanted = used.iter().zip(locked).map(|(used, locked)| *used && !*locked);
     for (at, _) in wanted.enumerate().filter(|(_, is_wanted)| *is_wanted) {
@@ -102,12 +102,14 @@ fn runs(used: &[bool], locked: &[bool]) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::runs;
+    use super::runs_to_lock;
 
     #[test]
     fn runs_are_used_pages_that_are_not_locked() {
         let bits = |text: &str| text.chars().map(|c| c == '1').collect::<Vec<bool>>();
-        assert_eq!(runs(&bits("0110111"), &bits("0000010")), [(1, 2), (4, 1), (6, 1)]);
-        assert!(runs(&bits("11"), &bits("11")).is_empty() && runs(&[], &[]).is_empty());
+        assert_eq!(runs_to_lock(&bits("0110111"), &bits("0000010")), [(1, 2), (4, 1), (6, 1)]);
+        assert!(
+            runs_to_lock(&bits("11"), &bits("11")).is_empty() && runs_to_lock(&[], &[]).is_empty()
+        );
     }
 }
