@@ -25,7 +25,7 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
     let mut files = Files::new();
     for entry in Archive::new(archive).entries()? {
         let mut entry = entry?;
-        let path = inside(&entry.path_bytes())?;
+        let path = path_in_archive(&entry.path_bytes())?;
         let bytes = match entry.header().entry_type() {
             EntryType::Regular => {
                 let mut bytes = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
                 bytes
             }
             EntryType::Link => {
-                let target = inside(&entry.link_name_bytes().unwrap_or_default())?;
+                let target = path_in_archive(&entry.link_name_bytes().unwrap_or_default())?;
                 let known = files.get(&target).cloned();
                 known.ok_or_else(|| Error::other(format!("{path}: a link to no file before it")))?
             }
@@ -46,7 +46,7 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
 }
 
 /// Returns a path in an archive without the prefix `./` that `tar` writes.
-fn inside(path: &[u8]) -> Result<String> {
+fn path_in_archive(path: &[u8]) -> Result<String> {
     let path = std::str::from_utf8(path).map_err(Error::other)?;
     Ok(path.strip_prefix("./").unwrap_or(path).to_owned())
 }
@@ -57,10 +57,10 @@ pub(crate) fn pack(files: &Files) -> Result<Vec<u8>> {
     let (first, others): (Vec<_>, Vec<_>) =
         files.iter().partition(|(path, _)| *path == DESCRIPTION);
     for (path, bytes) in first.into_iter().chain(others) {
-        match twin(files, path, bytes) {
-            Some(twin) => archive.append_link(&mut head(EntryType::Link, 0), path, twin)?,
+        match find_twin(files, path, bytes) {
+            Some(twin) => archive.append_link(&mut make_header(EntryType::Link, 0), path, twin)?,
             None => {
-                let mut head = head(EntryType::Regular, bytes.len());
+                let mut head = make_header(EntryType::Regular, bytes.len());
                 archive.append_data(&mut head, path, bytes.as_slice())?;
             }
         }
@@ -68,7 +68,7 @@ pub(crate) fn pack(files: &Files) -> Result<Vec<u8>> {
     archive.into_inner()
 }
 
-fn head(kind: EntryType, size: usize) -> Header {
+fn make_header(kind: EntryType, size: usize) -> Header {
     let mut head = Header::new_gnu();
     head.set_entry_type(kind);
     head.set_mode(0o644);
@@ -79,7 +79,7 @@ fn head(kind: EntryType, size: usize) -> Header {
 /// Returns the path of the same file in the snapshot of the end, which comes before this file in
 /// the archive, if both files are equal. Empty files are not linked, because a link would take as
 /// many bytes.
-pub(crate) fn twin(files: &Files, path: &str, bytes: &[u8]) -> Option<String> {
+pub(crate) fn find_twin(files: &Files, path: &str, bytes: &[u8]) -> Option<String> {
     let twin = format!("end/{}", path.strip_prefix("start/")?);
     let same = files.get(&twin).is_some_and(|other| other == bytes);
     (same && !bytes.is_empty()).then_some(twin)

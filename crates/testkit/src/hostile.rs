@@ -156,7 +156,7 @@ impl Corpus {
             all.iter().map(|(path, text)| (format!("end/{path}"), text.as_bytes().to_vec())),
         );
         let (path, text) = all[rng.usize(..all.len())];
-        let (what, changed) = change(text.as_bytes(), LINES, rng);
+        let (what, changed) = change_bytes(text.as_bytes(), LINES, rng);
         files.insert(format!("end/{path}"), changed);
         let files = [(FILE.to_owned(), pack(&files, rng.bool()))].into();
         Hostile { name: format!("{path}: {what}"), kind: Kind::Configuration, files }
@@ -166,7 +166,8 @@ impl Corpus {
     fn recording(&self, rng: &mut Rng) -> Hostile {
         let at = rng.usize(..self.host.len());
         let Some((path, bytes)) = self.host.iter().nth(at) else { unreachable!("it has files") };
-        let (what, changed) = change(bytes, if path == "host.toml" { TOML } else { LINES }, rng);
+        let (what, changed) =
+            change_bytes(bytes, if path == "host.toml" { TOML } else { LINES }, rng);
         let mut files = self.host.clone();
         files.insert(path.clone(), changed);
         let files = [(FILE.to_owned(), pack(&files, rng.bool()))].into();
@@ -177,14 +178,14 @@ impl Corpus {
         let mut files: BTreeMap<String, Vec<u8>> = self.good.evidence.iter().cloned().collect();
         let at = rng.usize(..files.len());
         let Some((path, bytes)) = files.iter_mut().nth(at) else { unreachable!("it has files") };
-        let (what, changed) = change(bytes, JSON, rng);
+        let (what, changed) = change_bytes(bytes, JSON, rng);
         *bytes = changed;
         Hostile { name: format!("{path}: {what}"), kind: Kind::Evidence, files }
     }
 }
 
 fn single(kind: Kind, good: &[u8], form: Form, rng: &mut Rng) -> Hostile {
-    let (what, changed) = change(good, form, rng);
+    let (what, changed) = change_bytes(good, form, rng);
     Hostile { name: what, kind, files: [(FILE.to_owned(), changed)].into() }
 }
 
@@ -217,7 +218,7 @@ fn core(good: &[u8], rng: &mut Rng) -> Hostile {
 
 /// Damages a log, which may be compressed.
 fn log(good: &[u8], rng: &mut Rng) -> Hostile {
-    let (name, bytes) = change(good, LINES, rng);
+    let (name, bytes) = change_bytes(good, LINES, rng);
     let (name, bytes) = match rng.u8(..3) {
         0 => (name, bytes),
         1 => (format!("packed: {name}"), zstd(&bytes)),
@@ -279,12 +280,12 @@ const NUMBERS: [&str; 14] = [
 ];
 
 /// Makes one change to `bytes`. Returns a description of the change, and the changed bytes.
-fn change(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
+fn change_bytes(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
     let at = rng.usize(..=bytes.len());
     match rng.u8(..10) {
         0 => (format!("cut at {at}"), bytes[..at].to_vec()),
         1 | 2 => flip_byte(bytes, rng),
-        3 | 4 => number(bytes, rng),
+        3 | 4 => replace_number(bytes, rng),
         5 => {
             let controls = CONTROLS[rng.usize(..CONTROLS.len())];
             (format!("{controls:?} at {at}"), splice(bytes, at, controls))
@@ -302,7 +303,7 @@ fn change(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
             let nested = form.open.repeat(deep) + &form.close.repeat(deep);
             (format!("{deep} deep at {at}"), splice(bytes, at, nested.as_bytes()))
         }
-        8 => repeated_line(bytes, rng),
+        8 => repeat_line(bytes, rng),
         _ => {
             let letters = [b"a", b"\x1b", b"\xff", b"9"][rng.usize(..4)];
             let length = [5000, 100_000, 7 << 20][rng.usize(..3)];
@@ -332,7 +333,7 @@ fn flip_byte(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
 }
 
 /// Replaces one number in the text with another number.
-fn number(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
+fn replace_number(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     let is_start =
         |at: &usize| bytes[*at].is_ascii_digit() && (*at == 0 || !bytes[*at - 1].is_ascii_digit());
     let starts: Vec<usize> = (0..bytes.len()).filter(is_start).collect();
@@ -346,7 +347,7 @@ fn number(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     (format!("{new} at {start}"), changed)
 }
 
-fn repeated_line(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
+fn repeat_line(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     let lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
     if lines.is_empty() {
         return ("nothing".to_owned(), Vec::new());
@@ -378,9 +379,9 @@ fn pack(files: &BTreeMap<String, Vec<u8>>, compressed: bool) -> Vec<u8> {
 fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
     let compressed = rng.bool();
     let (name, bytes) = match rng.u8(..8) {
-        0 => change(&pack(host, compressed), LINES, rng),
+        0 => change_bytes(&pack(host, compressed), LINES, rng),
         1 => flip_byte(&pack(host, compressed), rng),
-        2 | 3 => head(rng, host),
+        2 | 3 => make_bad_header(rng, host),
         4 => long_name(rng, host),
         5 => oversized_file(rng, host),
         6 => many_files(rng, host),
@@ -394,7 +395,7 @@ fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
 }
 
 /// Makes an archive that has a header with a wrong size, or with a type that no recording contains.
-fn head(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
+fn make_bad_header(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let kinds =
         [b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'S', b'g', b'x', b'K', b'L', b'M', 0xff];
     let kind = EntryType::new(kinds[rng.usize(..kinds.len())]);

@@ -43,7 +43,7 @@ impl Lent {
         let files = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
         // a file may be renamed or removed while the folder is read
         let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
-        texts.flat_map(|text| things(&text)).collect()
+        texts.flat_map(|text| things_in_journal(&text)).collect()
     }
 
     /// Returns the loans that still exist.
@@ -86,7 +86,7 @@ impl Drop for Lent {
 
 /// Returns the loans that the records of one journal list. A line without a complete record is the
 /// last line of a run that was killed.
-fn things(journal: &str) -> Vec<Thing> {
+fn things_in_journal(journal: &str) -> Vec<Thing> {
     let records = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     records.filter_map(|line| thing(&line["record"])).collect()
 }
@@ -128,7 +128,7 @@ mod tests {
             Thing::Path("/x".into()),
             Thing::Path("/g".into()),
         ];
-        assert_eq!(things(journal), expected);
+        assert_eq!(things_in_journal(journal), expected);
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub fn replay(
     sampling: Sampling,
     examine: &mut dyn FnMut(&PowerLoss, &[u8]),
 ) -> usize {
-    let intervals = intervals(recording, span);
+    let intervals = intervals_between_flushes(recording, span);
     let writes =
         intervals.iter().map(|interval| writes_in(recording, interval).len()).sum::<usize>();
     let mut rng = Rng::with_seed(sampling.seed);
@@ -102,7 +102,7 @@ pub fn replay(
             disk.flush(recording, interval.start);
             let unflushed = writes_in(recording, interval);
             if pass == 0 {
-                let losses = in_order(interval, &unflushed).into_iter();
+                let losses = losses_in_order(interval, &unflushed).into_iter();
                 taken += losses.filter(|loss| take(&mut disk, loss)).count();
             }
             passed += unflushed.len();
@@ -113,7 +113,7 @@ pub fn replay(
                 if taken >= due || unflushed.is_empty() {
                     break;
                 }
-                let loss = at_random(recording, interval, &unflushed, &mut rng);
+                let loss = random_losses(recording, interval, &unflushed, &mut rng);
                 taken += usize::from(take(&mut disk, &loss));
             }
         }
@@ -125,7 +125,7 @@ pub fn replay(
 }
 
 /// Returns the ranges of entries between one flush and the next.
-fn intervals(recording: &Recording, span: &Range<usize>) -> Vec<Range<usize>> {
+fn intervals_between_flushes(recording: &Recording, span: &Range<usize>) -> Vec<Range<usize>> {
     let is_flush = |entry: &usize| recording.entries[*entry] == Entry::Flush;
     let before = (0..span.start).rev().find(is_flush).map_or(0, |flush| flush + 1);
     let flushes: Vec<usize> = (span.start..span.end).filter(is_flush).collect();
@@ -141,7 +141,7 @@ fn writes_in(recording: &Recording, interval: &Range<usize>) -> Vec<usize> {
 
 /// Returns power losses after which the disk contains none of the writes, or the first one, the
 /// first two and so on, and one with all of them at the moment when the next flush was requested.
-fn in_order(interval: &Range<usize>, writes: &[usize]) -> Vec<PowerLoss> {
+fn losses_in_order(interval: &Range<usize>, writes: &[usize]) -> Vec<PowerLoss> {
     let kept = |count: usize| {
         writes[..count].iter().map(|entry| KeptWrite { entry: *entry, sectors: None }).collect()
     };
@@ -153,7 +153,7 @@ fn in_order(interval: &Range<usize>, writes: &[usize]) -> Vec<PowerLoss> {
     (0..=writes.len()).map(loss).collect()
 }
 
-fn at_random(
+fn random_losses(
     recording: &Recording,
     interval: &Range<usize>,
     writes: &[usize],
