@@ -36,10 +36,10 @@ pub enum Unrest {
 pub fn unrest(psi: &Psi) -> Option<Unrest> {
     let averages =
         [("memory", &psi.memory.some.avg10, MOST_MEMORY), ("a CPU", &psi.cpu.some.avg10, MOST_CPU)];
-    averages.into_iter().find_map(|(resource, average, most)| waits(resource, average, most))
+    averages.into_iter().find_map(|(resource, average, most)| find_waits(resource, average, most))
 }
 
-fn waits(resource: &'static str, average: &Reading<Percent>, most: f64) -> Option<Unrest> {
+fn find_waits(resource: &'static str, average: &Reading<Percent>, most: f64) -> Option<Unrest> {
     let Some(percent) = average.get() else {
         return Some(Unrest::Unknown { path: average.source.path().to_string() });
     };

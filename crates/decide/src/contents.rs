@@ -84,7 +84,7 @@ fn find_bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
     let huge = host.memory.anon_huge_pages.get()?;
     let all = Waste::from_estimate(estimates.first()?)?;
     let least = all.least_share();
-    let at_least = part(huge, least);
+    let at_least = share_of(huge, least);
     let worth = at_least.percent_of(host.memory.total.get()?)?.get() >= WORTH_PERCENT;
     if all.sampled < SEEN || least * 100.0 < WASTED_PERCENT || !worth {
         return None;
@@ -130,7 +130,7 @@ fn find_bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
     clippy::cast_sign_loss,
     reason = "bytes of a machine: far below 2^52"
 )]
-fn part(of: Bytes, share: f64) -> Bytes {
+fn share_of(of: Bytes, share: f64) -> Bytes {
     Bytes::new((of.get() as f64 * share) as u64)
 }
 

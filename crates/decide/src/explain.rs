@@ -666,8 +666,8 @@ mod tests {
 
     #[test]
     fn no_finding_is_outside_of_the_severities_that_its_rule_is_said_to_have() {
-        for (id, firing) in FIRING {
-            for finding in diagnose(&firing()) {
+        for (id, host_with_finding) in FIRING {
+            for finding in diagnose(&host_with_finding()) {
                 let explained = explanations().into_iter().find(|one| one.id == finding.id);
                 let one = explained.unwrap_or_else(|| panic!("{id}"));
                 assert!((one.least..=one.most).contains(&finding.severity), "{id}: {finding:#?}");

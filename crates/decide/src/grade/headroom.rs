@@ -50,7 +50,7 @@ pub(crate) fn swap_level(room: &Headroom) -> Level {
 }
 
 /// The amount of available memory below which the host is no longer calm.
-pub(crate) fn tight_below(room: &Headroom) -> Bytes {
+pub(crate) fn tight_threshold(room: &Headroom) -> Bytes {
     threshold(room.total, GRADES[2].1, GRADES[2].2)
 }
 

@@ -77,16 +77,16 @@ pub(crate) fn present_severity(interval: &Interval) -> Option<Severity> {
 /// threshold.
 pub(crate) fn level_of(memory: &Pressure) -> Option<Severity> {
     let (some, full) = (&memory.some, &memory.full);
-    if reaches(&full.avg10, FULL_10) || reaches(&full.avg60, FULL_60) {
+    if does_reach(&full.avg10, FULL_10) || does_reach(&full.avg60, FULL_60) {
         Some(Severity::Critical)
-    } else if reaches(&some.avg10, SOME_10) || reaches(&some.avg60, SOME_60) {
+    } else if does_reach(&some.avg10, SOME_10) || does_reach(&some.avg60, SOME_60) {
         Some(Severity::Warning)
     } else {
         None
     }
 }
 
-fn reaches(average: &Reading<Percent>, threshold: f64) -> bool {
+fn does_reach(average: &Reading<Percent>, threshold: f64) -> bool {
     average.get().is_some_and(|percent| percent.get() >= threshold)
 }
 

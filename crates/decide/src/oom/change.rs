@@ -95,7 +95,7 @@ fn raise_limit(host: &Snapshot, kill: &OomKill) -> Option<String> {
         return None;
     }
     let raised = round_to_mib(Bytes::new(now.get().saturating_add(more)))?;
-    change(group, &group.max, Limit::Bytes(raised), Effect::Raises, MORE)
+    limit_command(group, &group.max, Limit::Bytes(raised), Effect::Raises, MORE)
 }
 
 /// Returns the command that allows swap for a group that must not use it, if the host has swap.
@@ -106,7 +106,7 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     if !barred || !room {
         return None;
     }
-    change(group, &group.swap_max, Limit::Max, Effect::AllowsSwap, "")
+    limit_command(group, &group.swap_max, Limit::Max, Effect::AllowsSwap, "")
 }
 
 /// Returns the command that allows the OOM killer to kill a process, if the group had only
@@ -121,7 +121,7 @@ fn make_killable(host: &Snapshot, kill: &OomKill) -> Option<String> {
     Some(write_command_with_undo(0, -1000, &file, "until the process ends"))
 }
 
-fn change(
+fn limit_command(
     group: &Cgroup,
     limit: &Reading<Limit>,
     to: Limit,

@@ -100,7 +100,7 @@ fn explain_failure(failure: &AllocationFailure) -> OomExplanation {
         ),
         ("why", reason::describe_zones(request, &failure.zones)),
         ("memory was", describe_machine_memory(&kill)),
-        ("harmful", Some(reason::harm_of_failure(request).to_owned())),
+        ("harmful", Some(reason::describe_harm_of_failure(request).to_owned())),
     ];
     let facts = facts.into_iter().filter_map(|(label, text)| Some(OomFact { label, text: text? }));
     OomExplanation {

@@ -327,7 +327,7 @@ pub(super) fn explain_kernel_thread(host: &Snapshot, kill: &OomKill) -> Option<S
 }
 
 /// Says whether a failed allocation does harm.
-pub(super) fn harm_of_failure(request: Request<'_>) -> &'static str {
+pub(super) fn describe_harm_of_failure(request: Request<'_>) -> &'static str {
     match (request.is_atomic(), request.order) {
         (Some(true), _) => {
             "mostly not: a request that may not wait fails when the free memory of the moment is used up; the code \

@@ -25,8 +25,8 @@ pub fn rebuild(log: &KernelLog) -> Result<Rebuild, &'static str> {
     let apart = victim.map_or([None; 2], |victim| [victim.file, victim.shmem]);
     let grower = grower.saturating_sub(apart.into_iter().flatten().sum());
     let held = match kill.constraint {
-        Some(OomConstraint::Cgroup) => of_group(kill),
-        Some(OomConstraint::Host) => of_host(kill),
+        Some(OomConstraint::Cgroup) => held_by_group(kill),
+        Some(OomConstraint::Host) => held_by_host(kill),
         Some(OomConstraint::Cpuset | OomConstraint::Policy) => {
             return Err("a guest has only one NUMA node");
         }
@@ -42,13 +42,13 @@ pub fn rebuild(log: &KernelLog) -> Result<Rebuild, &'static str> {
         others: all.saturating_sub(grower).saturating_sub(shmem),
         shmem,
         swap,
-        changes: changes.iter().filter_map(change).collect(),
+        changes: changes.iter().filter_map(rebuild_change).collect(),
     })
 }
 
 /// Converts a change to one that can be tried in a guest. `None` for changes that cannot: how well
 /// the data compresses is not known, and a guest has memory of one size.
-fn change(what_if: &WhatIf) -> Option<RebuildChange> {
+fn rebuild_change(what_if: &WhatIf) -> Option<RebuildChange> {
     match what_if.kind {
         WhatIfKind::Limit
         | WhatIfKind::GroupSwap
@@ -67,7 +67,7 @@ fn change(what_if: &WhatIf) -> Option<RebuildChange> {
 /// The capacity, the memory in use in RAM and in swap, the shared memory, and the swap in use.
 type Held = (Bytes, Bytes, Bytes, Bytes);
 
-fn of_group(kill: &OomKill) -> Option<Held> {
+fn held_by_group(kill: &OomKill) -> Option<Held> {
     let memory = kill.group_memory.as_ref()?;
     let swap = memory.swap.map(|swap| swap.usage).or(memory.swapped).unwrap_or_default();
     let shmem = memory.shmem.unwrap_or_default();
@@ -76,7 +76,7 @@ fn of_group(kill: &OomKill) -> Option<Held> {
 }
 
 /// Page cache is not counted, because it is dropped before anything is killed.
-fn of_host(kill: &OomKill) -> Option<Held> {
+fn held_by_host(kill: &OomKill) -> Option<Held> {
     let host = kill.host.as_ref()?;
     let shmem = host.shmem.unwrap_or_default();
     let capacity = host.anon?.saturating_add(shmem);

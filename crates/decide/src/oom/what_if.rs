@@ -214,7 +214,7 @@ impl Demand {
         let is_apart = |before: &&&OomKill| kill.boot_seconds - before.boot_seconds >= APART;
         let apart = earlier.iter().rev().filter(is_apart);
         let near = earlier.iter().filter(|before| !is_apart(before));
-        let grown = apart.chain(near).find_map(|before| Grown::between(before, kill));
+        let grown = apart.chain(near).find_map(|before| Grown::growth_between(before, kill));
         let restarted = || measure_restarts(kill, earlier);
         let victim = kill.victim.as_ref();
         let of_victim = kill.tasks.iter().find(|task| victim.is_some_and(|it| it.pid == task.pid));
@@ -241,7 +241,7 @@ impl Demand {
     }
 
     /// Estimates what this much more room would have done.
-    fn effect_of(&self, change: Change, room: Bytes) -> WhatIf {
+    fn estimate_effect(&self, change: Change, room: Bytes) -> WhatIf {
         let name = self.grower.as_ref().map_or("the process", |(name, _)| name.as_str());
         if room.get() == 0 {
             return change.with_effect(WhatIfEffect::None, "it would have given no room");
@@ -322,7 +322,7 @@ struct Grown<'a> {
 impl<'a> Grown<'a> {
     /// Computes the growth between two reports. `None` if no process in both reports grew, or if
     /// their times are the same.
-    fn between(before: &OomKill, kill: &'a OomKill) -> Option<Self> {
+    fn growth_between(before: &OomKill, kill: &'a OomKill) -> Option<Self> {
         let seconds = kill.boot_seconds - before.boot_seconds;
         if seconds < 1.0 {
             return None;
@@ -388,7 +388,7 @@ fn estimate_for_group(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     let raised = round_up(now.saturating_add(more));
     let change = format!("a limit of {raised} for {name}");
     let change = Change::new(change, WhatIfKind::Limit, raised);
-    all.push(demand.effect_of(change, raised.saturating_sub(now)));
+    all.push(demand.estimate_effect(change, raised.saturating_sub(now)));
     let pinned = memory.unevictable.unwrap_or_default();
     let Some(anon) = memory.anon else { return all };
     // the kernel counts a group's shmem as page cache and not as anon; memory that is taken in
@@ -414,7 +414,7 @@ fn estimate_for_group(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
         (None, None) => return all,
     };
     let change = Change::new(change, WhatIfKind::GroupSwap, size);
-    let mut with_swap = demand.effect_of(change, most.min(swappable));
+    let mut with_swap = demand.estimate_effect(change, most.min(swappable));
     with_swap
         .because
         .push_str("; only if the machine had swap free, which such a report does not show");
@@ -445,7 +445,7 @@ fn estimate_for_host(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
                 _ => format!("swap of {size} on a disk instead of {swap}"),
             };
             let change = Change::new(change, WhatIfKind::Swap, size);
-            all.push(demand.effect_of(change, size.saturating_sub(swap).min(swappable)));
+            all.push(demand.estimate_effect(change, size.saturating_sub(swap).min(swappable)));
             all.extend(estimate_compression(host.swap_total, more, swappable));
         }
         Some((_, free)) => all.push(Change::new_other("more swap").with_effect(
@@ -457,7 +457,7 @@ fn estimate_for_host(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     let larger = round_up(total.saturating_add(more));
     let change = format!("a machine with {larger} of memory instead of {total}");
     let change = Change::new(change, WhatIfKind::Memory, larger);
-    all.push(demand.effect_of(change, larger.saturating_sub(total)));
+    all.push(demand.estimate_effect(change, larger.saturating_sub(total)));
     all
 }
 
@@ -532,7 +532,7 @@ fn estimate_without_shmem(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
     };
     let change = format!("without the {shmem} of shared memory (tmpfs, /dev/shm, SysV)");
     let change = Change::new(change, WhatIfKind::WithoutShmem, shmem);
-    (shmem.get() >= whole.get() / 5).then(|| demand.effect_of(change, shmem))
+    (shmem.get() >= whole.get() / 5).then(|| demand.estimate_effect(change, shmem))
 }
 
 /// Adds an eighth: page tables grow, too, and the kernel kills before the last page of RAM and swap

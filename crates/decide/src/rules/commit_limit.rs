@@ -115,13 +115,13 @@ pub(super) mod tests {
         host.memory.committed = line("/proc/meminfo", 33, committed);
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| strict(host, mib(12_000)))
     }
 
     #[test]
     fn near_the_limit_with_memory_available() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.severity, Severity::Critical);
         assert_eq!(finding.title, "committed memory has reached 97 % of the commit limit");
         assert!(
@@ -133,7 +133,7 @@ pub(super) mod tests {
 
     /// A host on which 7 of 12 GiB are committed, and a database has 6 GiB of private writable
     /// memory.
-    pub(crate) fn firing_fork() -> Interval {
+    pub(crate) fn host_with_fork_finding() -> Interval {
         with(|host| {
             strict(host, gib(7));
             host.processes.list[0].data = line("/proc/4121/status", 20, gib(6));
@@ -142,7 +142,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_process_that_cannot_fork_is_named() {
-        let finding = only(&RULE, &firing_fork());
+        let finding = only(&RULE, &host_with_fork_finding());
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.title, "postgres (pid 4121) cannot fork: 5.0 GiB left to commit");
         assert_eq!(
@@ -150,17 +150,17 @@ pub(super) mod tests {
             "A fork of postgres (pid 4121) commits its 6.0 GiB of private writable memory again, but only 5.0 GiB \
              are left below the commit limit (vm.overcommit_memory is 2)."
         );
-        let mut heuristic = firing_fork();
+        let mut heuristic = host_with_fork_finding();
         knob(&mut heuristic.end, "vm.overcommit_memory", "0");
         assert_silent(&RULE, &heuristic);
-        let mut smaller = firing_fork();
+        let mut smaller = host_with_fork_finding();
         smaller.end.processes.list[0].data = line("/proc/4121/status", 20, gib(4));
         assert_silent(&RULE, &smaller);
     }
 
     #[test]
     fn in_other_modes_the_limit_means_nothing() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         knob(&mut interval.end, "vm.overcommit_memory", "0");
         assert_silent(&RULE, &interval);
         assert_silent(&RULE, &with(|host| strict(host, gib(8))));

@@ -121,7 +121,7 @@ pub(super) mod tests {
         with(|host| host.memory_files.deleted = files)
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         keeping(vec![
             open(DeletedKind::Tmpfs, 812, 7, mib(900), 0),
             open(DeletedKind::Tmpfs, 77, 4, mib(600), 0),
@@ -131,7 +131,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_process_that_keeps_most_is_named_with_its_descriptors() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "rsyslogd (pid 812) keeps 1000.0 MiB of deleted files open");
         assert_eq!(
             finding.what,
@@ -144,7 +144,7 @@ pub(super) mod tests {
         assert!(!proof.contains("/proc/77/"));
     }
 
-    pub(crate) fn firing_mapped() -> Interval {
+    pub(crate) fn host_with_mapped_finding() -> Interval {
         let mapped = |mut file: DeletedFile| {
             file.bytes.source = pagewise_model::Source::file("/proc/812/map_files");
             DeletedFile { mapped: true, ..file }
@@ -154,7 +154,7 @@ pub(super) mod tests {
 
     #[test]
     fn files_that_are_only_mapped_are_told_with_their_maps() {
-        let finding = only(&RULE, &firing_mapped());
+        let finding = only(&RULE, &host_with_mapped_finding());
         assert_eq!(finding.title, "rsyslogd (pid 812) keeps 900.0 MiB of deleted files mapped");
         assert_eq!(
             finding.what,
@@ -162,7 +162,7 @@ pub(super) mod tests {
              1 other process has it mapped too."
         );
         assert_eq!(finding.next[0], "sudo grep deleted /proc/812/maps");
-        let mut both = firing_mapped();
+        let mut both = host_with_mapped_finding();
         both.end.memory_files.deleted.push(open(DeletedKind::Tmpfs, 812, 7, mib(100), 0));
         let title = only(&RULE, &both).title;
         assert!(title.ends_with("1000.0 MiB of deleted files open or mapped"), "{title}");
@@ -170,7 +170,7 @@ pub(super) mod tests {
 
     #[test]
     fn it_is_a_warning_where_memory_is_low() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.memory.available = line("/proc/meminfo", 3, mib(300));
         interval.end.memory.swap_free = line("/proc/meminfo", 16, Bytes::new(0));
         assert_eq!(only(&RULE, &interval).severity, Severity::Warning);

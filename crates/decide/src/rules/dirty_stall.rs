@@ -135,13 +135,13 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         writing(mib(1500), 62.0)
     }
 
     #[test]
     fn much_waits_while_tasks_stall() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.title,
             "1.6 GiB of dirty data wait to be written, and tasks wait for I/O"
@@ -157,7 +157,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_limit_in_bytes_rules() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         knob(&mut interval.end, "vm.dirty_bytes", "4294967296");
         let finding = only(&RULE, &interval);
         assert!(

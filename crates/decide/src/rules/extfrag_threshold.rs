@@ -75,7 +75,7 @@ pub(super) mod tests {
         with(|host| knob(host, KNOB, value))
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         interval_with("1000")
     }
 

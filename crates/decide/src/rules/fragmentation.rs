@@ -100,7 +100,7 @@ pub(super) mod tests {
         host.free_blocks = vec![blocks([90_000, 40_000, 9_000, 900, 90, 9, 2, 1, 0, 0, 1])];
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         let mut interval = with(in_pieces);
         grow(&mut interval, "compact_stall", 50);
         grow(&mut interval, "compact_fail", 30);
@@ -109,7 +109,7 @@ pub(super) mod tests {
 
     #[test]
     fn stalls_while_free_memory_is_in_pieces() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         let title = "tasks wait for compaction: 100 % of free memory is in small blocks";
         assert_eq!(finding.title, title);
         assert!(finding.what.starts_with(
@@ -130,7 +130,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_zone_with_most_free_memory_speaks_for_the_host() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         let mut small = blocks([9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         small.zone = pagewise_model::Name::from("DMA");
         interval.end.free_blocks.push(small);

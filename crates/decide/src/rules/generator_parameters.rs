@@ -94,13 +94,13 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         interval_with("lzo-rle zstd(level=9, dict=/etc/dict) (type=idle)")
     }
 
     #[test]
     fn parameters_of_a_second_algorithm_are_lost() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "zram-generator does not apply the parameters of zstd");
         assert!(
             finding.what.contains(" lists zstd(level=9, dict=/etc/dict) for zram0 after another")

@@ -105,13 +105,13 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         interval_with(0, 4000)
     }
 
     #[test]
     fn the_swappiness_of_the_largest_group_is_named_and_can_be_set() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "vm.swappiness is 60, but /system.slice has its own: 0");
         assert!(finding.what.contains("which uses 3.9 GiB, is 0"), "{}", finding.what);
         assert_eq!(

@@ -102,7 +102,7 @@ pub(super) mod tests {
 
     const GROUP: &str = "/sys/fs/cgroup/system.slice/db.service";
 
-    pub(crate) fn firing_frozen() -> Interval {
+    pub(crate) fn host_with_frozen_finding() -> Interval {
         with(|host| {
             let group = &mut host.cgroups.groups[2];
             group.frozen = line(&format!("{GROUP}/cgroup.events"), 2, true);
@@ -110,24 +110,24 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing_dying() -> Interval {
+    pub(crate) fn host_with_dying_finding() -> Interval {
         with(|host| host.cgroups.dying = line("/sys/fs/cgroup/cgroup.stat", 2, 12_000))
     }
 
     #[test]
     fn a_frozen_group_is_named_with_what_it_holds() {
-        let finding = only(&RULE, &firing_frozen());
+        let finding = only(&RULE, &host_with_frozen_finding());
         assert_eq!(finding.title, "/system.slice/db.service is frozen and holds 2.0 GiB");
         assert_eq!(finding.severity, Severity::Info);
         assert_eq!(finding.next[1], format!("head -20 {GROUP}/cgroup.procs"));
-        let mut much = firing_frozen();
+        let mut much = host_with_frozen_finding();
         much.end.cgroups.groups[2].current = file(&format!("{GROUP}/memory.current"), gib(6));
         assert_eq!(only(&RULE, &much).severity, Severity::Warning);
     }
 
     #[test]
     fn deleted_groups_are_told_where_there_are_many() {
-        let finding = only(&RULE, &firing_dying());
+        let finding = only(&RULE, &host_with_dying_finding());
         assert_eq!(finding.title, "the kernel still keeps 12,000 deleted cgroups");
     }
 
@@ -140,7 +140,7 @@ pub(super) mod tests {
             |host| host.cgroups.groups[2].current = file(GROUP, gib(1)),
         ];
         for change in changes {
-            let mut interval = firing_frozen();
+            let mut interval = host_with_frozen_finding();
             change(&mut interval.end);
             assert_silent(&RULE, &interval);
         }

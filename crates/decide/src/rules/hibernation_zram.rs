@@ -58,13 +58,13 @@ pub(super) mod tests {
         host.configuration.resume_device = word("/sys/power/resume", device);
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| resumes(host, "259:3"))
     }
 
     #[test]
     fn zram_alone_cannot_hold_the_image() {
-        let finding = crate::testing::only(&RULE, &firing());
+        let finding = crate::testing::only(&RULE, &host_with_finding());
         assert!(finding.what.starts_with(
             "The kernel is set up to resume from device 259:3, but all swap areas are in compressed RAM (/dev/zram0)"
         ));

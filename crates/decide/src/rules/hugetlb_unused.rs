@@ -76,13 +76,13 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, only, pool, with};
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| host.hugetlb = vec![pool(1024, 800, 288)])
     }
 
     #[test]
     fn free_and_promised_to_nobody() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "1.0 GiB in the hugetlb pool of 2.0 MiB huge pages are unused");
         assert_eq!(
             finding.what,
@@ -102,7 +102,7 @@ pub(super) mod tests {
 
     #[test]
     fn nodes_are_not_counted_twice() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         let node = HugePool { node: Some(0), ..interval.end.hugetlb[0].clone() };
         interval.end.hugetlb.push(node);
         assert_eq!(only(&RULE, &interval).id, "hugetlb-unused");

@@ -226,11 +226,11 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         tables(gib(1))
     }
 
-    pub(crate) fn firing_growing() -> Interval {
+    pub(crate) fn host_with_growing_finding() -> Interval {
         let mut interval =
             with(|host| host.memory.slab_unreclaimable = line("/proc/meminfo", 22, gib(1)));
         interval.end.memory.slab_unreclaimable = line("/proc/meminfo", 22, mib(1100));
@@ -239,7 +239,7 @@ pub(super) mod tests {
 
     #[test]
     fn page_tables_are_named_with_their_largest_owner() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "page tables hold 1.0 GiB: 6 % of RAM");
         assert!(finding.what.contains(
             "; the process with the largest page tables is postgres (pid 4121), with 700.0 MiB"
@@ -251,7 +251,7 @@ pub(super) mod tests {
     /// in total.
     #[test]
     fn page_tables_of_equal_processes_are_counted_together() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         for pid in 5000..5200 {
             let mut worker = interval.end.processes.list[0].clone();
             (worker.pid, worker.name) = (pid, "worker".into());
@@ -271,10 +271,10 @@ pub(super) mod tests {
 
     #[test]
     fn half_a_share_is_enough_while_it_grows() {
-        let finding = only(&RULE, &firing_growing());
+        let finding = only(&RULE, &host_with_growing_finding());
         assert_eq!(finding.title, "unreclaimable slab holds 1.1 GiB: 7 % of RAM");
         assert!(finding.what.contains("76.0 MiB more than 10.0 s ago"), "{}", finding.what);
-        let mut still = firing_growing();
+        let mut still = host_with_growing_finding();
         still.start = Some(Box::new(still.end.clone()));
         assert_silent(&RULE, &still);
     }

@@ -88,7 +88,7 @@ pub(super) mod tests {
         after(&mut thread.run_queue_wait, wait_ms);
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         let mut interval = calm();
         ran(&mut interval, 800, 5_400);
         interval
@@ -96,7 +96,7 @@ pub(super) mod tests {
 
     #[test]
     fn it_waits_longer_than_it_runs() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "khugepaged waits for a CPU 54 % of the time");
         assert_eq!(
             finding.what,
@@ -118,7 +118,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_new_thread_counts_from_zero() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.thp.khugepaged.pid = file("/proc/41/comm", 41);
         assert_silent(&RULE, &interval);
     }

@@ -117,20 +117,20 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         ksm(100, 500_000, 100 * 4096 - 500_150 * 64)
     }
 
     #[test]
     fn a_loss_is_told_with_its_size() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "KSM uses 30.1 MiB more memory than it saves");
         assert!(finding.next[0].starts_with("echo 0 | sudo tee /sys/kernel/mm/ksm/run  # writes;"));
     }
 
     #[test]
     fn kernels_without_the_figure_are_judged_by_the_same_formula() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         erase(&mut interval.end.ksm.general_profit_bytes);
         assert_eq!(only(&RULE, &interval).title, "KSM uses 30.1 MiB more memory than it saves");
         let mut gain = ksm(50_000, 500_000, 0);
@@ -143,10 +143,10 @@ pub(super) mod tests {
         assert_silent(&RULE, &calm());
         assert_silent(&RULE, &ksm(50_000, 500_000, 170_000_000));
         assert_silent(&RULE, &ksm(0, 1000, -64_000));
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.ksm.full_scans = file("/sys/kernel/mm/ksm/full_scans", 1);
         assert_silent(&RULE, &interval);
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.ksm.run = file("/sys/kernel/mm/ksm/run", 0);
         assert_silent(&RULE, &interval);
     }

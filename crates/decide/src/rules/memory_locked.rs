@@ -136,13 +136,13 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         interval_with(gib(5))
     }
 
     #[test]
     fn a_third_of_ram_is_worth_knowing_and_half_a_warning() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "31 % of RAM is locked and cannot be reclaimed");
         assert_eq!(finding.severity, Severity::Info);
         assert!(finding.what.contains("; postgres (pid 4121) locked the most: 4.9 GiB"));
@@ -151,14 +151,14 @@ pub(super) mod tests {
 
     #[test]
     fn nobody_is_named_where_nobody_says_so() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.processes.list[0].locked = line("/proc/4121/status", 19, Bytes::new(0));
         assert_eq!(only(&RULE, &interval).what, "5.0 of 16.0 GiB of RAM are unevictable.");
     }
 
     /// A host with a ramfs that contains 5 GiB of files.
-    pub(crate) fn firing_ramfs() -> Interval {
-        let mut interval = firing();
+    pub(crate) fn host_with_ramfs_finding() -> Interval {
+        let mut interval = host_with_finding();
         interval.end.memory.mlocked = line("/proc/meminfo", 13, Bytes::new(0));
         interval.end.memory_files.ramfs = vec!["/srv/scratch".into()];
         interval
@@ -166,7 +166,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_ramfs_is_named_where_mlock_is_not_the_reason() {
-        let finding = only(&RULE, &firing_ramfs());
+        let finding = only(&RULE, &host_with_ramfs_finding());
         assert_eq!(finding.title, "31 % of RAM cannot be reclaimed, and mlock is not the reason");
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(
@@ -176,7 +176,7 @@ pub(super) mod tests {
              kernel does not count what is in it."
         );
         assert_eq!(finding.next[0], "sudo du -x -s -h /srv/scratch");
-        let mut without = firing_ramfs();
+        let mut without = host_with_ramfs_finding();
         without.end.memory_files.ramfs.clear();
         assert!(only(&RULE, &without).what.ends_with("or secret memory."));
     }

@@ -47,7 +47,7 @@ fn state(host: &Snapshot, room: &Headroom) -> String {
     let available = format!(
         "{} of memory are available (on this host, less than {} counts as tight)",
         room.available.part_of(room.total),
-        headroom::tight_below(room)
+        headroom::tight_threshold(room)
     );
     let swap = match (room.swap_filled, room.swap) {
         _ if tiers::swap_is_off(host) => ", and the host has no swap".to_owned(),
@@ -120,7 +120,7 @@ pub(super) mod tests {
     use crate::testing::{assert_silent, calm, line, mib, only, with};
 
     /// A host with 40 MiB of 16 GiB available, without swap.
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| {
             host.memory.available = line("/proc/meminfo", 3, mib(40));
             host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
@@ -132,7 +132,7 @@ pub(super) mod tests {
 
     #[test]
     fn nothing_available_and_no_swap_is_critical() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.severity, Severity::Critical);
         assert_eq!(finding.title, "only 40.0 MiB of 16.0 GiB of memory are available");
         assert!(finding.what.contains("and the host has no swap. The largest process is postgres"));

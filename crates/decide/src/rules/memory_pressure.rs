@@ -302,7 +302,7 @@ pub(super) mod tests {
 
     /// A host with PSI above its thresholds, one group worse than the others, and a working set
     /// that is refaulted from disk.
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         let mut interval = with(|host| {
             stall(&mut host.psi.memory.some, 14.0, 11.2);
             stall(&mut host.psi.memory.full, 4.0, 3.0);
@@ -323,7 +323,7 @@ pub(super) mod tests {
 
     #[test]
     fn tells_the_time_lost_and_what_comes_back_and_who_waits() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(
             finding.title,
@@ -340,9 +340,9 @@ pub(super) mod tests {
         assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
     }
 
-    /// The host of [`firing`], with swap on a disk whose requests take 40 ms, with 60 requests in
+    /// The host of [`host_with_finding`], with swap on a disk whose requests take 40 ms, with 60 requests in
     /// its queue.
-    pub(crate) fn firing_disk() -> Interval {
+    pub(crate) fn host_with_disk_finding() -> Interval {
         let mut interval = with(|host| {
             stall(&mut host.psi.memory.some, 14.0, 11.2);
             stall(&mut host.psi.memory.full, 4.0, 3.0);
@@ -368,7 +368,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_slow_swap_disk_is_named_with_its_latency_and_queue() {
-        let finding = only(&RULE, &firing_disk());
+        let finding = only(&RULE, &host_with_disk_finding());
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(
             finding.title,
@@ -380,13 +380,13 @@ pub(super) mod tests {
         assert!(finding.what.contains(sentence), "{}", finding.what);
         assert!(proof_of(&finding).contains("/proc/diskstats:3 = reads +300 in 10.0 s (30/s)"));
         assert!(finding.next[0].starts_with("lsblk "), "{:?}", finding.next);
-        let mut fast = firing_disk();
+        let mut fast = host_with_disk_finding();
         swapping(&mut fast, [30_000, 12_000, 200, 8_000]);
         assert!(only(&RULE, &fast).title.ends_with("(all tasks at once: 3.0 %)"));
     }
 
     /// A host whose tasks wait for I/O, while PSI of memory is calm.
-    pub(crate) fn firing_disk_io() -> Interval {
+    pub(crate) fn host_with_disk_io_finding() -> Interval {
         let mut interval = with(|host| {
             stall(&mut host.psi.memory.some, 0.5, 0.4);
             for (stall, ten, sixty) in
@@ -406,21 +406,21 @@ pub(super) mod tests {
 
     #[test]
     fn tasks_that_wait_for_swap_by_io_alone_are_told_if_memory_is_low() {
-        let finding = only(&RULE, &firing_disk_io());
+        let finding = only(&RULE, &host_with_disk_io_finding());
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.title, "tasks wait for the swap device sda, which answers in 40 ms");
         assert!(proof_of(&finding).contains("/proc/pressure/io:1 = some avg60 55.00 %"));
-        let mut spared = firing_disk_io();
+        let mut spared = host_with_disk_io_finding();
         spared.end.zones = calm().end.zones;
         assert_silent(&RULE, &spared);
-        let mut quiet = firing_disk_io();
+        let mut quiet = host_with_disk_io_finding();
         quiet.end.psi.io = pagewise_model::Pressure::default();
         assert_silent(&RULE, &quiet);
     }
 
     /// A host whose pressure ended some seconds ago: the total stall time does not grow, and
     /// nothing is reclaimed.
-    pub(crate) fn firing_ended() -> Interval {
+    pub(crate) fn host_with_ended_finding() -> Interval {
         with(|host| {
             let memory = &mut host.psi.memory;
             stall(&mut memory.some, 23.5, 22.81);
@@ -433,7 +433,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_has_ended_is_past_and_one_level_milder() {
-        let interval = firing_ended();
+        let interval = host_with_ended_finding();
         let finding = only(&RULE, &interval);
         assert_eq!(finding.severity, Severity::Warning);
         let title = "tasks waited for memory until about 10 seconds ago (23 % of the last minute)";
@@ -446,7 +446,7 @@ pub(super) mod tests {
         let words = "Memory was critically short until about 10 seconds ago: programs waited";
         assert!(verdict.line.starts_with(words), "{}", verdict.line);
         // the same host while tasks wait
-        let mut present = firing_ended();
+        let mut present = host_with_ended_finding();
         present.end.psi.memory.some.total_us =
             line("/proc/pressure/memory", 1, pagewise_model::Micros::new(23_877_367));
         let finding = only(&RULE, &present);
@@ -462,7 +462,7 @@ pub(super) mod tests {
 
     #[test]
     fn without_psi_thrashing_is_told_alone() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.psi = pagewise_model::Psi::default();
         let finding = only(&RULE, &interval);
         assert_eq!(

@@ -195,23 +195,23 @@ pub(super) mod tests {
         memory.vmalloc_used = line("/proc/meminfo", 36, mib(40));
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| memory(host, gib(2)))
     }
 
     #[test]
     fn the_size_is_told_and_where_to_look() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.title.starts_with("nothing explains what 6."), "{}", finding.title);
         assert!(!finding.what.contains("balloon"), "{}", finding.what);
-        let what = only(&RULE, &inflated(firing(), 51_200)).what;
+        let what = only(&RULE, &inflated(host_with_finding(), 51_200)).what;
         let end = "The 200.0 MiB in the balloon of the hypervisor are not a part of this.";
         assert!(what.ends_with(end), "{what}");
     }
 
-    pub(crate) fn firing_gpu() -> Interval {
-        let mut interval = firing();
+    pub(crate) fn host_with_gpu_finding() -> Interval {
+        let mut interval = host_with_finding();
         let client = |pid, name: &str, driver: &str, size| GpuMemory {
             pid,
             process: name.into(),
@@ -229,7 +229,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_process_with_gpu_buffers_is_named() {
-        let finding = only(&RULE, &firing_gpu());
+        let finding = only(&RULE, &host_with_gpu_finding());
         assert_eq!(finding.title, "GPU buffers of game (pid 812) take 5.0 GiB of RAM");
         let named = " A part of it is in GPU buffers: game (pid 812) has 5.0 GiB on amdgpu 0000:0b:00.0, compositor \
                      (pid 77) has 200.0 MiB on amdgpu 0000:0b:00.0 (a buffer that several processes share counts for \
@@ -237,10 +237,10 @@ pub(super) mod tests {
         assert!(finding.what.ends_with(named), "{}", finding.what);
         let proof = crate::testing::proof_of(&finding);
         assert!(proof.contains("/proc/812/fdinfo = amdgpu 0000:0b:00.0 5.0 GiB"), "{proof}");
-        let mut little = firing_gpu();
+        let mut little = host_with_gpu_finding();
         little.end.gpu_memory.remove(1);
         assert!(only(&RULE, &little).title.starts_with("nothing explains what 6."));
-        let mut counted = firing_gpu();
+        let mut counted = host_with_gpu_finding();
         counted.end.gpu_memory.truncate(1);
         assert!(!only(&RULE, &counted).what.contains("GPU"));
     }
@@ -262,7 +262,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_balloon_that_explains_it_is_the_cause() {
-        let mut host = present(inflated(firing(), 1_310_720), gib(16));
+        let mut host = present(inflated(host_with_finding(), 1_310_720), gib(16));
         let finding = only(&RULE, &host);
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
@@ -282,7 +282,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_balloon_that_is_not_in_the_total_explains_nothing_of_it() {
-        let host = present(inflated(firing(), 2_097_152), gib(32));
+        let host = present(inflated(host_with_finding(), 2_097_152), gib(32));
         let findings = diagnose(&host);
         let [taken, rest] = &findings[..] else { panic!("{findings:?}") };
         assert_eq!((taken.severity, rest.severity), (Severity::Info, Severity::Warning));
@@ -298,10 +298,10 @@ pub(super) mod tests {
     fn what_is_explained_is_no_trouble() {
         assert_silent(&RULE, &calm());
         assert_silent(&RULE, &with(|host| memory(host, gib(6))));
-        let mut zfs = firing();
+        let mut zfs = host_with_finding();
         zfs.end.memory.zfs_cache.size = line("/proc/spl/kstat/zfs/arcstats", 7, gib(5));
         assert_silent(&RULE, &zfs);
-        let mut unknown = firing();
+        let mut unknown = host_with_finding();
         crate::testing::erase(&mut unknown.end.memory.swap_cached);
         assert_silent(&RULE, &unknown);
     }

@@ -60,13 +60,13 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, erase, file, only, set_knob, with};
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 0))
     }
 
     #[test]
     fn built_in_and_off() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.what,
             "/sys/kernel/mm/lru_gen/enabled is 0x0000: bit 0 is not set, so multi-gen LRU is off; the \

@@ -69,13 +69,13 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         interval_with(1_000)
     }
 
     #[test]
     fn as_documented_it_is_worth_knowing_and_longer_a_warning() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.title,
             "the kernel kills a process rather than evict pages used in the last 1000 ms"
@@ -89,7 +89,7 @@ pub(super) mod tests {
     fn off_is_silent_and_so_is_a_kernel_that_does_not_use_it() {
         assert_silent(&RULE, &calm());
         assert_silent(&RULE, &interval_with(0));
-        let mut classic = firing();
+        let mut classic = host_with_finding();
         classic.end.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 0);
         assert_silent(&RULE, &classic);
     }

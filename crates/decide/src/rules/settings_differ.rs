@@ -50,12 +50,12 @@ struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    fn live(&self) -> &str {
+    fn live_value(&self) -> &str {
         self.owned.running.value().map_or("", |name| name.as_str())
     }
 
     fn describe(&self) -> String {
-        let (live, wanted) = (self.live(), self.setting.wanted());
+        let (live, wanted) = (self.live_value(), self.setting.wanted());
         let (name, place) = (setting(&self.owned.target), &self.setting.value.source);
         format!("{name} is {live}, but {place} sets it to {wanted}")
     }
@@ -65,7 +65,7 @@ impl Difference<'_> {
         let (name, wanted) = (self.owned.target.to_string(), quoted(self.setting.wanted()));
         let path = self.owned.running.source.path();
         let undo = |command| format!("until the next boot; undo with {command}");
-        let live = quoted(self.live());
+        let live = quoted(self.live_value());
         match self.setting.mechanism {
             Mechanism::UnitProperty => {
                 let unit = path.rsplit('/').nth(1).unwrap_or_default();
@@ -109,7 +109,7 @@ fn find_not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
         1 => " (and 1 more setting like this)".to_owned(),
         more => format!(" (and {more} more settings like this)"),
     };
-    let (live, wanted) = (first.live(), first.setting.wanted());
+    let (live, wanted) = (first.live_value(), first.setting.wanted());
     Some(Finding {
         id: RULE.id,
         about: None,

@@ -138,17 +138,17 @@ pub(super) mod tests {
         host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         rereading(with(|host| swappiness(host, "0")))
     }
 
-    pub(crate) fn firing_without_swap() -> Interval {
+    pub(crate) fn host_with_without_swap_finding() -> Interval {
         rereading(with(swap_off))
     }
 
     #[test]
     fn swappiness_0_while_files_come_back() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.what,
             "In 10.0 s, programs read back 78,112 pages (30.5 MiB/s) that the kernel had just dropped \
@@ -161,7 +161,7 @@ pub(super) mod tests {
 
     #[test]
     fn swap_off_while_files_come_back() {
-        let finding = only(&RULE, &firing_without_swap());
+        let finding = only(&RULE, &host_with_without_swap_finding());
         assert!(finding.what.ends_with("swap is off."), "{}", finding.what);
         assert!(finding.why.contains("anonymous pages stay in RAM"));
     }

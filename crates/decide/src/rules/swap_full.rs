@@ -79,13 +79,13 @@ pub(super) mod tests {
         host.zram.clear();
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(full)
     }
 
     #[test]
     fn an_old_peak_is_worth_knowing() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             (finding.severity, finding.title.as_str()),
             (Severity::Info, "swap is 96 % full")

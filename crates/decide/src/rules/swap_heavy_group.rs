@@ -173,13 +173,13 @@ pub(super) mod tests {
         interval
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         interval_with(900, 8_000)
     }
 
     #[test]
     fn a_service_that_works_out_of_swap_is_named() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.title,
             "/system.slice/db.service has 900.0 MiB in swap and keeps swapping pages in"
@@ -198,7 +198,7 @@ pub(super) mod tests {
 
     #[test]
     fn in_a_slice_that_is_protected_the_command_is_for_the_service_alone() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         let low = "/sys/fs/cgroup/system.slice/memory.low";
         interval.end.cgroups.groups[1].low = file(low, Limit::Bytes(mib(4096)));
         let finding = only(&RULE, &interval);
@@ -211,7 +211,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_group_above_is_not_named_too() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         let inner = db(&mut interval).map(|group| group.clone());
         let hosts = interval.start.as_deref_mut().into_iter().chain([&mut interval.end]);
         for (host, inner) in hosts.zip(inner) {
@@ -226,14 +226,14 @@ pub(super) mod tests {
         assert_silent(&RULE, &calm());
         assert_silent(&RULE, &interval_with(900, 50));
         assert_silent(&RULE, &interval_with(200, 8_000));
-        let mut patient = firing();
+        let mut patient = host_with_finding();
         stall(&mut db(&mut patient)[1].pressure.some, 0.0, 0.9);
         assert_silent(&RULE, &patient);
     }
 
     #[test]
     fn on_version_1_major_faults_stand_for_waiting() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         for (group, faults) in db(&mut interval).into_iter().zip([10, 300]) {
             crate::testing::erase(&mut group.pressure.some.avg60);
             group.pgmajfault = line(&format!("{GROUP}/memory.stat"), 41, faults);
@@ -245,7 +245,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_group_at_its_own_limit_is_another_finding() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         for (group, times) in db(&mut interval).into_iter().zip([1, 900]) {
             group.max = file(&format!("{GROUP}/memory.max"), Limit::Bytes(mib(300)));
             group.events.max = line(&format!("{GROUP}/memory.events"), 3, times);

@@ -118,14 +118,14 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         on("loop7", TierKind::Partition, |area| {
             area.disk.backing_file = word("/sys/block/loop7/loop/backing_file", "/mnt/ram/swap");
             area.disk.backing_file_system = word("/proc/self/mountinfo", "tmpfs");
         })
     }
 
-    pub(crate) fn firing_zfs() -> Interval {
+    pub(crate) fn host_with_zfs_finding() -> Interval {
         on("zd16", TierKind::Partition, |_| ())
     }
 
@@ -152,7 +152,7 @@ pub(super) mod tests {
 
     #[test]
     fn swap_that_is_in_ram_is_told_with_its_file() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "the swap area /dev/loop7 is itself in RAM");
         assert_eq!(
             finding.what,

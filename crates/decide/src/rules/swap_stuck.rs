@@ -97,13 +97,13 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         interval_with(gib(10))
     }
 
     #[test]
     fn more_is_swapped_than_is_available() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "swap cannot be switched off: 1.0 GiB would not fit into memory");
         assert_eq!(finding.severity, Severity::Info);
     }
@@ -116,7 +116,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_zram_frees_and_the_swap_cache_count_as_room() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.memory.swap_cached = line("/proc/meminfo", 6, mib(1500));
         assert_silent(&RULE, &interval);
         let zram = |used: u64| {

@@ -87,13 +87,13 @@ pub(super) mod tests {
         host.memory.anon_huge_pages = line("/proc/meminfo", 33, gib(2));
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(huge)
     }
 
     #[test]
     fn the_default_with_many_huge_pages() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.what,
             "Huge pages hold 2.0 GiB (12 % of RAM). shrink_underused is on, but it has no effect, \
@@ -103,7 +103,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_largest_value_follows_the_page_size() {
-        let mut large_pages = firing();
+        let mut large_pages = host_with_finding();
         large_pages.end.host.page_size = file("/proc/self/auxv", Bytes::new(64 << 10));
         large_pages.end.thp.pmd_size = file("/sys/hpage_pmd_size", Bytes::new(512 << 20));
         assert_silent(&RULE, &large_pages);

@@ -205,7 +205,7 @@ pub(super) mod tests {
         host.thp.enabled = choice("/sys/kernel/mm/transparent_hugepage/enabled", "always");
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| {
             always(host);
             host.processes.list = vec![
@@ -215,7 +215,7 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing_on_faults() -> Interval {
+    pub(crate) fn host_with_on_faults_finding() -> Interval {
         let mut interval = calm();
         grow(&mut interval, "thp_fault_alloc", 100);
         grow(&mut interval, "thp_fault_fallback", 900);
@@ -225,7 +225,7 @@ pub(super) mod tests {
     #[test]
     fn a_khugepaged_that_is_fast_already_is_not_slowed_down() {
         let offered = |millis| {
-            let mut interval = firing();
+            let mut interval = host_with_finding();
             interval.end.thp.khugepaged.scan_sleep = file(SLEEP_FILE, Millis::new(millis));
             only(&RULE, &interval).next.first().unwrap().contains("scan_sleep")
         };
@@ -234,7 +234,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_large_process_under_always() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         let title = "redis-server has only 4 % of its memory in huge pages";
         assert_eq!(finding.title, title);
         assert_eq!(
@@ -249,10 +249,10 @@ pub(super) mod tests {
 
     #[test]
     fn who_asked_is_unknown_under_madvise_and_a_process_may_refuse() {
-        let mut madvise = firing();
+        let mut madvise = host_with_finding();
         madvise.end.thp.enabled = choice("/sys/kernel/mm/transparent_hugepage/enabled", "madvise");
         assert_silent(&RULE, &madvise);
-        let mut refused = firing();
+        let mut refused = host_with_finding();
         refused.end.processes.list[1].thp_allowed = line("/proc/4121/status", 30, false);
         assert_silent(&RULE, &refused);
         assert_silent(&RULE, &with(always));
@@ -260,7 +260,7 @@ pub(super) mod tests {
 
     #[test]
     fn faults_that_fell_back_did_ask() {
-        let finding = only(&RULE, &firing_on_faults());
+        let finding = only(&RULE, &host_with_on_faults_finding());
         let what = "Of 1,000 page faults that requested a huge page in 10.0 s, 900 got a small page instead.";
         assert_eq!(finding.what, what);
         let since_boot = with(|host| set_knob(host, "thp_fault_fallback", 9_000));

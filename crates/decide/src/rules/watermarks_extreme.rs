@@ -146,15 +146,15 @@ pub(super) mod tests {
     use crate::testing::{assert_silent, calm, gib, knob, line, only, with};
 
     /// A host with 16 GiB of RAM, of which 2 GiB are reserved.
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| knob(host, MIN_FREE, "2097152"))
     }
 
-    pub(crate) fn firing_little() -> Interval {
+    pub(crate) fn host_with_little_finding() -> Interval {
         with(|host| knob(host, MIN_FREE, "512"))
     }
 
-    pub(crate) fn firing_far_apart() -> Interval {
+    pub(crate) fn host_with_far_apart_finding() -> Interval {
         with(|host| {
             knob(host, SCALE, "3000");
             for zone in &mut host.zones {
@@ -166,7 +166,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_large_reserve_is_lost_memory() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         let title = "the kernel keeps 2.0 GiB of memory free as a reserve: 12 % of RAM";
         assert_eq!(finding.title, title);
         assert_eq!(
@@ -178,16 +178,16 @@ pub(super) mod tests {
 
     #[test]
     fn a_small_reserve_is_a_danger_only_where_there_is_ram() {
-        let finding = only(&RULE, &firing_little());
+        let finding = only(&RULE, &host_with_little_finding());
         assert_eq!(finding.title, "the kernel keeps only 512.0 KiB of memory free as a reserve");
-        let mut tiny = firing_little();
+        let mut tiny = host_with_little_finding();
         tiny.end.memory.total = line("/proc/meminfo", 1, Bytes::new(48 << 20));
         assert_silent(&RULE, &tiny);
     }
 
     #[test]
     fn watermarks_far_apart() {
-        let finding = only(&RULE, &firing_far_apart());
+        let finding = only(&RULE, &host_with_far_apart_finding());
         let title = "kswapd starts to reclaim while 4.5 GiB of memory are free: 28 % of RAM";
         assert_eq!(finding.title, title);
     }
@@ -196,7 +196,7 @@ pub(super) mod tests {
     /// second plan would be needed for the other.
     #[test]
     fn both_settings_are_named_if_both_are_extreme() {
-        let mut both = firing_far_apart();
+        let mut both = host_with_far_apart_finding();
         knob(&mut both.end, MIN_FREE, "512");
         let knobs = [MIN_FREE, SCALE];
         let found = diagnose(&both);

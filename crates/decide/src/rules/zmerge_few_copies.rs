@@ -83,13 +83,13 @@ pub(super) mod tests {
         })
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         interval_with("inline", 120)
     }
 
     #[test]
     fn looking_for_every_page_in_vain() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.title,
             "zmerge0 searches for copies of each page, but only 0.12 % have one"
@@ -111,7 +111,7 @@ pub(super) mod tests {
         for mode in ["off", "request", "adaptive"] {
             assert_silent(&RULE, &interval_with(mode, 0));
         }
-        let mut few = firing();
+        let mut few = host_with_finding();
         let merging = few.end.zmerge[0].merging.as_mut().unwrap();
         merging.misses = file("/sys/block/zmerge0/merge_misses", 16_000);
         assert_silent(&RULE, &few);

@@ -77,7 +77,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, line, mib, only, with, word};
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| huge_pages(host, 40_000))
     }
 
@@ -88,7 +88,7 @@ pub(super) mod tests {
 
     #[test]
     fn most_of_the_pool_is_stored_as_it_is() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "incompressible pages take 61.0 % of the memory that zram0 uses");
         assert_eq!(
             finding.what,

@@ -134,13 +134,13 @@ pub(super) mod tests {
         host.zram[0].slot_table = file("/sys/block/zram0/disksize", Bytes::new(size.get() / 256));
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         with(|host| set_size(host, gib(40)))
     }
 
     #[test]
     fn more_than_twice_ram_and_what_the_table_costs() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "the disksize of zram is 2.5 times the RAM of this machine");
         assert_eq!(
             finding.what,
@@ -154,14 +154,14 @@ pub(super) mod tests {
 
     #[test]
     fn a_device_without_a_size_is_not_told() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.zram.push(zram(1, ZramUse::NotInitialised, Bytes::new(0)));
-        assert_eq!(only(&RULE, &interval), only(&RULE, &firing()));
+        assert_eq!(only(&RULE, &interval), only(&RULE, &host_with_finding()));
     }
 
     #[test]
     fn only_an_empty_swap_device_may_be_made_anew() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 100)];
         let command = &only(&RULE, &interval).next[0];
         assert!(command.contains("--size 16384M --algorithm lz4 /dev/zram0"), "{command}");
@@ -173,7 +173,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_device_that_compresses_well_may_be_larger_than_ram() {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         interval.end.zram[0].mm_stat.memory_used =
             line("/sys/block/zram0/mm_stat", 1, Bytes::new((512 << 20) / 37));
         assert_silent(&RULE, &interval);

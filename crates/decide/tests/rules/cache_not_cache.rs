@@ -10,13 +10,13 @@ fn shared(host: &mut Snapshot) {
     host.memory.shmem = line("/proc/meminfo", 23, gib(3));
 }
 
-pub(crate) fn firing() -> Interval {
+pub(crate) fn host_with_finding() -> Interval {
     with(shared)
 }
 
 #[test]
 fn much_of_buff_cache_is_shmem() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.title, "3.0 GiB of the 5.4 GiB in buff/cache cannot be dropped");
     assert_eq!(
         finding.what,
@@ -101,7 +101,7 @@ fn tmpfs(used: Bytes) -> TmpfsMount {
 
 #[test]
 fn shmem_that_nothing_explains_may_be_system_v_shared_memory() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     interval.end.memory_files.mounts = vec![tmpfs(mib(100))];
     let finding = only(&RULE, &interval);
     let rest = " 2.9 GiB of Shmem are in no tmpfs and no open file that was found: they may be System V shared \

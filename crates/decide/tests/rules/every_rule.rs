@@ -56,8 +56,8 @@ fn a_healthy_machine_has_no_findings() {
 
 #[test]
 fn each_rule_fires_and_proves_it_in_few_words() {
-    for (id, firing) in FIRING {
-        let findings = diagnose(&firing());
+    for (id, host_with_finding) in FIRING {
+        let findings = diagnose(&host_with_finding());
         assert!(findings.iter().any(|finding| finding.id == *id), "{id}: {findings:#?}");
         findings.iter().for_each(check);
     }
@@ -65,8 +65,8 @@ fn each_rule_fires_and_proves_it_in_few_words() {
 
 #[test]
 fn no_machine_spoilt_in_one_way_has_two_names_for_it() {
-    for (id, firing) in FIRING {
-        let mut interval = firing();
+    for (id, host_with_finding) in FIRING {
+        let mut interval = host_with_finding();
         if *id != "mglru-off" {
             // low swappiness is explained for the classic LRU, whose use is a finding of its own
             crate::testing::erase(&mut interval.end.mglru.enabled);
@@ -111,8 +111,8 @@ fn renamed(mut interval: Interval) -> Interval {
 
 #[test]
 fn long_names_do_not_burst_a_title() {
-    for (id, firing) in FIRING {
-        for finding in diagnose(&renamed(firing())) {
+    for (id, host_with_finding) in FIRING {
+        for finding in diagnose(&renamed(host_with_finding())) {
             assert!(finding.title.chars().count() <= 80, "{id}: {}", finding.title);
             assert!(finding.next.iter().all(|command| !command.contains('\u{1b}')));
         }
@@ -142,9 +142,9 @@ proptest! {
 
 #[test]
 fn rules_bear_the_loss_of_each_reading() {
-    for (id, firing) in FIRING {
+    for (id, host_with_finding) in FIRING {
         for (lost, erase) in erasers() {
-            let mut interval = firing();
+            let mut interval = host_with_finding();
             erase(&mut interval.end);
             for finding in diagnose(&interval) {
                 check(&finding);
@@ -157,8 +157,8 @@ fn rules_bear_the_loss_of_each_reading() {
 
 #[test]
 fn one_snapshot_alone_has_no_rates() {
-    for (_, firing) in FIRING {
-        let alone = Interval::single(firing().end);
+    for (_, host_with_finding) in FIRING {
+        let alone = Interval::single(host_with_finding().end);
         let rates = ["swap-avoids-anon", "khugepaged-starves", "fragmentation"];
         assert!(diagnose(&alone).iter().all(|finding| !rates.contains(&finding.id)));
     }

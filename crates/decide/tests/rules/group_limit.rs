@@ -20,7 +20,7 @@ fn db(host: &mut Snapshot) -> &mut Cgroup {
 
 /// A service that is at its limit of 1 GiB with 100 MiB in swap, on a machine with gigabytes
 /// available.
-pub(in crate::rules) fn firing() -> Interval {
+pub(in crate::rules) fn host_with_finding() -> Interval {
     let mut interval = with(|host| {
         stall(&mut host.psi.memory.some, 34.0, 9.0);
         let group = db(host);
@@ -35,7 +35,7 @@ pub(in crate::rules) fn firing() -> Interval {
 
 #[test]
 fn the_limit_is_told_and_one_that_fits() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.title, "/system.slice/db.service waits for memory at its limit of 1.0 GiB");
     let reached = "/system.slice/db.service reached its memory.max (1.0 GiB) 4,998 times";
     assert!(finding.what.contains(reached), "{}", finding.what);
@@ -50,7 +50,7 @@ fn the_limit_is_told_and_one_that_fits() {
 
 #[test]
 fn no_limit_is_raised_below_a_group_that_is_full_itself() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     let mut slice = db(&mut interval.end).clone();
     slice.path = pagewise_model::Name::from("/system.slice");
     let folder = "/sys/fs/cgroup/system.slice";
@@ -71,7 +71,7 @@ fn no_limit_is_raised_below_a_group_that_is_full_itself() {
 }
 
 /// A cache whose limit is filled with memory that cannot be dropped, without swap.
-pub(in crate::rules) fn firing_full() -> Interval {
+pub(in crate::rules) fn host_with_full_finding() -> Interval {
     with(|host| {
         let group = db(host);
         group.max = file(&format!("{GROUP}/memory.max"), Limit::Bytes(mib(1024)));
@@ -82,7 +82,7 @@ pub(in crate::rules) fn firing_full() -> Interval {
 }
 
 /// A group of version 1 that refaults its own code again and again.
-pub(in crate::rules) fn firing_v1() -> Interval {
+pub(in crate::rules) fn host_with_v1_finding() -> Interval {
     const V1: &str = "/sys/fs/cgroup/memory/system.slice/db.service";
     let grown = |host: &mut Snapshot, times: u64| {
         let group = db(host);
@@ -172,7 +172,7 @@ fn multi_gen_lru_is_not_blamed_for_what_has_another_cause() {
 
 #[test]
 fn a_limit_of_a_group_above_counts() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     db(&mut interval.end).max = file(&format!("{GROUP}/memory.max"), Limit::Max);
     assert_silent(&RULE, &interval);
     let parent = "/sys/fs/cgroup/system.slice";
@@ -191,7 +191,7 @@ fn a_limit_of_a_group_above_counts() {
 
 #[test]
 fn a_limit_that_the_group_below_reached_is_not_its_parents() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     for host in interval.start.as_deref_mut().into_iter().chain([&mut interval.end]) {
         let times = db(host).events.max.get().unwrap();
         let slice = &mut host.cgroups.groups[1];
@@ -204,21 +204,21 @@ fn a_limit_that_the_group_below_reached_is_not_its_parents() {
 
 #[test]
 fn a_limit_that_was_not_reached_again_is_no_reason() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     db(&mut interval.end).events.max = line(&format!("{GROUP}/memory.events"), 3, 0);
     assert_silent(&RULE, &interval);
 }
 
 #[test]
 fn what_cannot_be_dropped_nearly_fills_the_limit() {
-    let finding = only(&RULE, &firing_full());
+    let finding = only(&RULE, &host_with_full_finding());
     assert_eq!(
         finding.title,
         "unreclaimable memory fills 92 % of the limit of /system.slice/db.service"
     );
     assert_eq!(finding.severity, Severity::Warning);
     let swapping = with(|host| {
-        let barred = db(&mut firing_full().end).clone();
+        let barred = db(&mut host_with_full_finding().end).clone();
         *db(host) = Cgroup { swap_max: db(host).swap_max.clone(), ..barred };
     });
     assert_silent(&RULE, &swapping);
@@ -226,14 +226,14 @@ fn what_cannot_be_dropped_nearly_fills_the_limit() {
 
 #[test]
 fn a_group_full_of_page_cache_is_not_short() {
-    let mut interval = firing_full();
+    let mut interval = host_with_full_finding();
     db(&mut interval.end).file = line(&format!("{GROUP}/memory.stat"), 2, mib(600));
     assert_silent(&RULE, &interval);
 }
 
 #[test]
 fn version_1_has_no_pressure_and_refaults_stand_for_it() {
-    let finding = only(&RULE, &firing_v1());
+    let finding = only(&RULE, &host_with_v1_finding());
     let title = "/system.slice/db.service thrashes at its memory limit of 64.0 MiB";
     assert_eq!(finding.title, title);
     assert_eq!(finding.severity, Severity::Critical, "the host counts the group's waiting");
@@ -242,7 +242,7 @@ fn version_1_has_no_pressure_and_refaults_stand_for_it() {
 
 #[test]
 fn no_limit_is_offered_that_the_machine_cannot_give() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     interval.end.memory.available = line("/proc/meminfo", 3, mib(150));
     assert!(only(&RULE, &interval).next.first().unwrap().starts_with("grep "));
 }

@@ -17,14 +17,14 @@ fn managed(managers: Vec<Manager>) -> Interval {
 const GENERATOR: &str = "/usr/lib/systemd/system-generators/zram-generator";
 const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
 
-pub(crate) fn firing() -> Interval {
+pub(crate) fn host_with_finding() -> Interval {
     managed(vec![
         manager("zram-generator", Purpose::CompressedSwap, GENERATOR),
         manager("zram-tools", Purpose::CompressedSwap, &format!("{WANTS}/zramswap.service")),
     ])
 }
 
-pub(crate) fn firing_killers() -> Interval {
+pub(crate) fn host_with_killers_finding() -> Interval {
     managed(vec![
         manager("systemd-oomd", Purpose::OomKiller, &format!("{WANTS}/systemd-oomd.service")),
         manager("earlyoom", Purpose::OomKiller, &format!("{WANTS}/earlyoom.service")),
@@ -33,16 +33,16 @@ pub(crate) fn firing_killers() -> Interval {
 
 #[test]
 fn two_makers_of_swap_are_a_warning_and_two_killers_are_not() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.title, "zram-generator and zram-tools both set up compressed swap");
     assert_eq!(finding.severity, Severity::Warning);
     assert!(finding.next[0].starts_with("sudo systemctl disable zramswap.service  # writes;"));
-    let finding = only(&RULE, &firing_killers());
+    let finding = only(&RULE, &host_with_killers_finding());
     assert_eq!(finding.title, "systemd-oomd and earlyoom both kill processes when memory is short");
     assert_eq!(finding.severity, Severity::Info);
 }
 
-pub(crate) fn firing_settings() -> Interval {
+pub(crate) fn host_with_settings_finding() -> Interval {
     managed(vec![
         manager("tuned", Purpose::Settings, &format!("{WANTS}/tuned.service")),
         manager("tlp", Purpose::Settings, &format!("{WANTS}/tlp.service")),
@@ -51,7 +51,7 @@ pub(crate) fn firing_settings() -> Interval {
 
 #[test]
 fn two_that_set_settings_are_worth_knowing() {
-    let finding = only(&RULE, &firing_settings());
+    let finding = only(&RULE, &host_with_settings_finding());
     assert_eq!(finding.title, "tuned and tlp both set vm settings");
     assert_eq!(finding.severity, Severity::Info);
     assert!(finding.next[0].starts_with("sudo systemctl disable tlp.service  # writes;"));
@@ -69,7 +69,7 @@ fn one_of_each_is_how_it_should_be() {
 }
 
 /// A udev rule and zram-generator configure the same device.
-pub(crate) fn firing_device() -> Interval {
+pub(crate) fn host_with_device_finding() -> Interval {
     with(|host| {
         let device = || Target::ZramDevice(Name::from("zram0"));
         let owner = |mechanism, path, value| {
@@ -86,7 +86,7 @@ pub(crate) fn firing_device() -> Interval {
 
 #[test]
 fn two_that_set_up_one_device_are_named_with_their_lines() {
-    let finding = only(&RULE, &firing_device());
+    let finding = only(&RULE, &host_with_device_finding());
     assert_eq!(finding.title, "udev rule and zram-generator both set up zram0");
     assert_eq!(finding.severity, Severity::Warning);
     assert!(
@@ -94,7 +94,7 @@ fn two_that_set_up_one_device_are_named_with_their_lines() {
         "{}",
         finding.what
     );
-    let mut apart = firing_device();
+    let mut apart = host_with_device_finding();
     apart.end.configuration.settings[0].target = Target::ZramDevice(Name::from("zram1"));
     assert_silent(&RULE, &apart);
 }

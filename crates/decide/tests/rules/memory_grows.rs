@@ -25,14 +25,14 @@ fn grown(added: Bytes, age_seconds: u64, held: Bytes) -> Interval {
     interval
 }
 
-pub(crate) fn firing() -> Interval {
+pub(crate) fn host_with_finding() -> Interval {
     grown(mib(500), 60, gib(3))
 }
 
 #[test]
 fn a_leak_is_told_with_its_rate_and_when_it_ends() {
     assert!((SECONDS - 10.0).abs() < 0.1);
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.severity, Severity::Warning);
     // 9 GiB available, and 1.75 GiB of RAM that swapping could free
     assert_eq!(finding.title, "postgres (pid 4121) will fill memory in 4 minutes (+50.0 MiB/s)");
@@ -41,7 +41,7 @@ fn a_leak_is_told_with_its_rate_and_when_it_ends() {
 
 #[test]
 fn into_the_limit_of_its_group() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     let db = &mut interval.end.cgroups.groups[2];
     db.max = file("/sys/fs/cgroup/system.slice/db.service/memory.max", Limit::Bytes(gib(4)));
     db.current = file("/sys/fs/cgroup/system.slice/db.service/memory.current", gib(3));
@@ -84,13 +84,13 @@ fn forked(added: Bytes, held: Bytes, limit: Limit) -> Interval {
     interval
 }
 
-pub(crate) fn firing_group() -> Interval {
+pub(crate) fn host_with_group_finding() -> Interval {
     forked(mib(200), gib(2), Limit::Max)
 }
 
 #[test]
 fn many_small_workers_are_told_as_their_group() {
-    let finding = only(&RULE, &firing_group());
+    let finding = only(&RULE, &host_with_group_finding());
     assert_eq!(finding.severity, Severity::Warning);
     // 9 GiB available, and 1.75 GiB of RAM that swapping could free; the parent slice is not
     // reported
@@ -112,14 +112,14 @@ fn a_group_that_stands_still_or_whose_limit_is_far_is_no_leak() {
     // 10.75 GiB would last more than an hour
     assert_silent(&RULE, &forked(mib(20), gib(2), Limit::Max));
     // a group of ten hours grew at once by what it took an hour for before
-    let mut old = firing_group();
+    let mut old = host_with_group_finding();
     let begun = Millis::new(900_000_000 - 36_000_000);
     for host in [old.start.as_deref_mut().unwrap(), &mut old.end] {
         host.processes.list[0].start_time = file("/proc/4121/stat", begun);
     }
     assert_silent(&RULE, &old);
     // a group that did not exist at the first reading
-    let mut new = firing_group();
+    let mut new = host_with_group_finding();
     new.start.as_deref_mut().unwrap().cgroups.groups.truncate(1);
     assert_silent(&RULE, &new);
 }
@@ -128,7 +128,7 @@ fn a_group_that_stands_still_or_whose_limit_is_far_is_no_leak() {
 #[test]
 fn growth_is_told_once() {
     let with_process = |added: Bytes| {
-        let mut interval = firing_group();
+        let mut interval = host_with_group_finding();
         let start = interval.start.as_deref_mut().unwrap();
         let held = mib(1200);
         for (host, held) in [(start, held.saturating_sub(added)), (&mut interval.end, held)] {
@@ -150,7 +150,7 @@ fn growth_is_told_once() {
 #[test]
 fn the_innermost_group_that_explains_growth_is_told() {
     let services = |count: u64, each: Bytes| {
-        let mut interval = firing_group();
+        let mut interval = host_with_group_finding();
         for host in [interval.start.as_deref_mut().unwrap(), &mut interval.end] {
             let (db, process) = (host.cgroups.groups.remove(2), host.processes.list.remove(0));
             for number in 0..count {
@@ -204,14 +204,14 @@ fn a_burst_of_an_old_process_and_a_program_that_starts_are_no_leaks() {
     assert_silent(&RULE, &calm());
 }
 
-pub(crate) fn firing_early() -> Interval {
+pub(crate) fn host_with_early_finding() -> Interval {
     grown(mib(300), 40, mib(1200))
 }
 
 /// A guest touches its memory for the first time, with 10.75 GiB left: it may end at any size.
 #[test]
 fn early_growth_is_told_without_alarm_and_without_a_limit() {
-    let early = only(&RULE, &firing_early());
+    let early = only(&RULE, &host_with_early_finding());
     assert_eq!(
         (early.severity, early.title.as_str()),
         (Severity::Info, "postgres (pid 4121) grows steadily: full in 6 minutes if it goes on")
@@ -237,16 +237,19 @@ fn with_peaks(mut interval: Interval, before: Option<Bytes>, now: Bytes) -> Inte
 
 #[test]
 fn a_process_that_was_as_large_before_does_not_leak() {
-    let leak = || with_peaks(firing(), Some(mib(2572)), gib(3));
+    let leak = || with_peaks(host_with_finding(), Some(mib(2572)), gib(3));
     assert_eq!(only(&RULE, &leak()).severity, Severity::Warning);
     // it had 3 GiB once, and the last tenth of its growth is new
-    assert_silent(&RULE, &with_peaks(firing(), Some(gib(3)), gib(3)));
-    assert_silent(&RULE, &with_peaks(firing(), Some(mib(3022)), gib(3)));
+    assert_silent(&RULE, &with_peaks(host_with_finding(), Some(gib(3)), gib(3)));
+    assert_silent(&RULE, &with_peaks(host_with_finding(), Some(mib(3022)), gib(3)));
     // its peak is known only now, and 1 GiB away
-    assert_silent(&RULE, &with_peaks(firing(), None, gib(4)));
-    assert_eq!(only(&RULE, &with_peaks(firing(), None, gib(3))).severity, Severity::Warning);
+    assert_silent(&RULE, &with_peaks(host_with_finding(), None, gib(4)));
+    assert_eq!(
+        only(&RULE, &with_peaks(host_with_finding(), None, gib(3))).severity,
+        Severity::Warning
+    );
     // the kernel took pages from its cgroup, perhaps file pages of this process
-    let mut reclaimed = with_peaks(firing(), Some(gib(3)), gib(3));
+    let mut reclaimed = with_peaks(host_with_finding(), Some(gib(3)), gib(3));
     let group = &mut reclaimed.end.cgroups.groups[2];
     let taken = line("/sys/fs/cgroup/system.slice/db.service/memory.stat", 40, 9);
     group.stat = [(pagewise_model::Name::from("pgsteal"), taken)].into_iter().collect();
@@ -298,7 +301,7 @@ fn a_group_of_processes_that_were_as_large_before_does_not_leak() {
 
 #[test]
 fn pagewise_itself_is_no_finding() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     interval.end.processes.list[0].name = "pagewise".into();
     assert_silent(&RULE, &interval);
 }
@@ -306,7 +309,7 @@ fn pagewise_itself_is_no_finding() {
 #[test]
 fn memory_high_and_limits_of_parents_bound_the_forecast() {
     let limited = |file_name: &str, group: usize| {
-        let mut interval = firing_group();
+        let mut interval = host_with_group_finding();
         let path = interval.end.cgroups.groups[group].path.clone();
         let reading =
             file(&format!("/sys/fs/cgroup{path}/memory.{file_name}"), Limit::Bytes(gib(4)));

@@ -19,15 +19,15 @@ fn with_kills(kills: Vec<OomKill>) -> Interval {
     interval
 }
 
-pub(crate) fn firing_by_the_host() -> Interval {
+pub(crate) fn host_with_by_the_host_finding() -> Interval {
     with_kills(vec![ago(90.0, by_host())])
 }
 
-pub(crate) fn firing_by_a_limit() -> Interval {
+pub(crate) fn host_with_by_a_limit_finding() -> Interval {
     with_kills(vec![ago(90.0, by_limit())])
 }
 
-pub(crate) fn firing_without_a_log() -> Interval {
+pub(crate) fn host_with_without_a_log_finding() -> Interval {
     let mut interval = with(|host| set_knob(host, "oom_kill", 3));
     let at = Source::file("/dev/kmsg");
     interval.end.kernel_log.records = Reading::denied("run as root", at);
@@ -45,7 +45,7 @@ fn a_kill_by_a_limit_is_the_groups_and_never_the_machines() {
     assert_eq!(of_db.severity, Severity::Critical);
     let title = "the kernel killed nginx (pid 980) at the limit of /system.slice/db.service";
     assert_eq!(of_db.title, title);
-    let interval = firing_by_a_limit();
+    let interval = host_with_by_a_limit_finding();
     let finding = only(&RULE, &interval);
     assert_eq!(crate::ended_seconds_ago(&interval, &finding), Some(90.0));
     assert_eq!(finding.severity, Severity::Warning);
@@ -66,7 +66,7 @@ fn a_kill_by_a_limit_is_the_groups_and_never_the_machines() {
 
 #[test]
 fn a_kill_of_the_machine_says_so() {
-    let finding = only(&RULE, &firing_by_the_host());
+    let finding = only(&RULE, &host_with_by_the_host_finding());
     assert_eq!(finding.title, "the kernel killed java (pid 77): the machine ran out of memory");
     assert!(
         proof_of(&finding).starts_with("/dev/kmsg:500 = killed process 77 (java), 44 s after boot")
@@ -192,7 +192,7 @@ fn the_machine_and_each_group_have_a_finding() {
 
 #[test]
 fn counters_speak_where_the_log_cannot() {
-    let finding = only(&RULE, &firing_without_a_log());
+    let finding = only(&RULE, &host_with_without_a_log_finding());
     assert_eq!(finding.title, "5 processes were killed for lack of memory since boot");
     assert_eq!(finding.severity, Severity::Critical);
     assert!(finding.what.contains("could not be read (run as root, or "), "{}", finding.what);
@@ -231,7 +231,7 @@ fn the_newest_kill_of_all_boots_decides() {
 
 #[test]
 fn kills_that_were_counted_in_this_boot_are_told_beside_those_of_an_earlier_one() {
-    let mut interval = firing_without_a_log();
+    let mut interval = host_with_without_a_log_finding();
     interval.end.kernel_log.kills = vec![ago(90_000.0, of_earlier_boot(by_host()))];
     let findings = (RULE.diagnose)(&interval);
     assert_eq!(findings.len(), 2, "{findings:#?}");
@@ -240,7 +240,7 @@ fn kills_that_were_counted_in_this_boot_are_told_beside_those_of_an_earlier_one(
 
 #[test]
 fn a_kill_that_no_log_has_names_who_holds_memory_now() {
-    let mut interval = firing_without_a_log();
+    let mut interval = host_with_without_a_log_finding();
     let at = Source::file("/dev/kmsg");
     interval.end.kernel_log.records = Reading::absent("a container", at);
     let finding = only(&RULE, &interval);
@@ -263,7 +263,7 @@ fn old_kills_that_the_log_lost_are_worth_knowing() {
 /// Children follow their parent in the list, and the parent's counter includes them.
 #[test]
 fn the_innermost_group_is_named() {
-    let mut interval = firing_without_a_log();
+    let mut interval = host_with_without_a_log_finding();
     for group in &mut interval.end.cgroups.groups {
         if group.path.as_str() == "/system.slice" {
             group.events.oom_kill = line("/sys/fs/cgroup/system.slice/memory.events", 5, 5);

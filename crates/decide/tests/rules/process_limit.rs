@@ -7,7 +7,7 @@ use super::*;
 use crate::testing::{assert_silent, calm, file, gib, line, mib, only, proof_of, with};
 
 /// The database has 1,990 of 2,048 MiB of address space.
-pub(in crate::rules) fn firing() -> Interval {
+pub(in crate::rules) fn host_with_finding() -> Interval {
     with(|host| {
         let process = &mut host.processes.list[0];
         process.cgroup = file("/proc/4121/cgroup", Name::from("/system.slice/db.service"));
@@ -18,7 +18,7 @@ pub(in crate::rules) fn firing() -> Interval {
 }
 
 /// The same with the private writable part.
-pub(in crate::rules) fn firing_data() -> Interval {
+pub(in crate::rules) fn host_with_data_finding() -> Interval {
     with(|host| {
         let process = &mut host.processes.list[0];
         process.data = line("/proc/4121/status", 26, mib(1990));
@@ -28,7 +28,7 @@ pub(in crate::rules) fn firing_data() -> Interval {
 
 #[test]
 fn the_process_its_limit_and_the_place_of_the_limit_are_named() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.severity, Severity::Warning);
     assert_eq!(finding.title, "postgres (pid 4121) has 58.0 MiB of its RLIMIT_AS left");
     assert_eq!(
@@ -50,7 +50,7 @@ fn the_process_its_limit_and_the_place_of_the_limit_are_named() {
 
 #[test]
 fn private_writable_memory_has_a_limit_of_its_own() {
-    let finding = only(&RULE, &firing_data());
+    let finding = only(&RULE, &host_with_data_finding());
     assert_eq!(finding.title, "postgres (pid 4121) has 58.0 MiB of its RLIMIT_DATA left");
     // it is in no known unit
     assert!(finding.why.contains("it comes from ulimit -d in the shell"), "{}", finding.why);
@@ -59,7 +59,7 @@ fn private_writable_memory_has_a_limit_of_its_own() {
 
 #[test]
 fn processes_of_one_name_share_a_finding() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     for pid in [5001, 5002] {
         let mut worker = interval.end.processes.list[0].clone();
         worker.pid = pid;
@@ -84,12 +84,12 @@ fn a_limit_that_is_far_small_or_unknown_is_no_trouble() {
         },
     ];
     for change in changes {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         change(&mut interval.end.processes.list[0]);
         assert_silent(&RULE, &interval);
     }
     // a limit that was lowered below what the process has
-    let mut lowered = firing();
+    let mut lowered = host_with_finding();
     lowered.end.processes.list[0].virtual_size = line("/proc/4121/status", 18, gib(3));
     assert!(only(&RULE, &lowered).title.contains("has 0 B of its RLIMIT_AS left"));
 }

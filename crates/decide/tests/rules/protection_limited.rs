@@ -24,13 +24,13 @@ fn size(size: u64) -> Limit {
     Limit::Bytes(mib(size))
 }
 
-pub(crate) fn firing() -> Interval {
+pub(crate) fn host_with_finding() -> Interval {
     protected(size(200), size(0))
 }
 
 #[test]
 fn a_protected_service_in_a_slice_without_protection_is_named() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(
         finding.title,
         "memory.low of /system.slice/db.service is limited by a cgroup above it"
@@ -45,7 +45,7 @@ fn a_protected_service_in_a_slice_without_protection_is_named() {
 
 #[test]
 fn memory_min_is_raised_as_memory_min() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     for group in &mut interval.end.cgroups.groups[SLICE..=SERVICE] {
         group.min = std::mem::replace(&mut group.low, file("/memory.low", size(0)));
     }
@@ -62,11 +62,11 @@ fn protection_that_counts_is_no_finding() {
     assert_silent(&RULE, &protected(size(200), size(190)));
     assert_silent(&RULE, &protected(size(0), size(0)));
     // the slice has a limit, and reclaim for that limit respects protection inside the slice
-    let mut limited = firing();
+    let mut limited = host_with_finding();
     limited.end.cgroups.groups[SLICE].max = file("/memory.max", size(400));
     assert_silent(&RULE, &limited);
     // so little of it is in use that no protection is lost
-    let mut small = firing();
+    let mut small = host_with_finding();
     small.end.cgroups.groups[SERVICE].current = file("/memory.current", mib(10));
     assert_silent(&RULE, &small);
 }

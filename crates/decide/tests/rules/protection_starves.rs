@@ -10,7 +10,7 @@ const SLICE: &str = "/sys/fs/cgroup/system.slice";
 
 /// A database whose memory.min keeps 9 of 16 GiB, in a slice that is protected as well, while tasks
 /// elsewhere wait.
-pub(in crate::rules) fn firing() -> Interval {
+pub(in crate::rules) fn host_with_finding() -> Interval {
     with(|host| {
         stall(&mut host.psi.memory.some, 20.0, 15.0);
         let slice = &mut host.cgroups.groups[1];
@@ -24,7 +24,7 @@ pub(in crate::rules) fn firing() -> Interval {
 
 #[test]
 fn the_group_with_its_protection_and_what_remains_are_named() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.severity, Severity::Warning);
     assert_eq!(
         finding.title,
@@ -41,7 +41,7 @@ fn the_group_with_its_protection_and_what_remains_are_named() {
 
 #[test]
 fn the_cgroup_that_waits_is_named() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     let mut web = interval.end.cgroups.groups[2].clone();
     web.path = "/web".into();
     web.min = file("/sys/fs/cgroup/web/memory.min", Limit::Bytes(Bytes::new(0)));
@@ -78,7 +78,7 @@ fn protection_is_not_blamed_without_cause() {
         }),
     ];
     for (what, change) in changes {
-        let mut interval = firing();
+        let mut interval = host_with_finding();
         change(&mut interval.end);
         let findings = (RULE.diagnose)(&interval);
         assert!(findings.is_empty(), "{what}: {findings:#?}");

@@ -21,7 +21,7 @@ fn host_with(settings: Vec<PersistentSetting>) -> Interval {
     with(|host| host.configuration.settings = settings)
 }
 
-pub(crate) fn firing() -> Interval {
+pub(crate) fn host_with_finding() -> Interval {
     host_with(vec![unread(
         Mechanism::Sysctl,
         "/etc/sysctl.d/99-swap",
@@ -29,13 +29,13 @@ pub(crate) fn firing() -> Interval {
     )])
 }
 
-pub(crate) fn firing_conf() -> Interval {
+pub(crate) fn host_with_conf_finding() -> Interval {
     host_with(vec![unread(Mechanism::Sysctl, "/etc/sysctl.conf", "systemd does not read it")])
 }
 
 #[test]
 fn a_line_that_nothing_reads_is_named_with_the_reason() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.title, "nothing reads vm.swappiness in /etc/sysctl.d/99-swap");
     assert_eq!(
         finding.what,
@@ -46,7 +46,9 @@ fn a_line_that_nothing_reads_is_named_with_the_reason() {
         finding.next[0]
             .starts_with("sudo mv /etc/sysctl.d/99-swap /etc/sysctl.d/99-swap.conf  # writes")
     );
-    assert!(only(&RULE, &firing_conf()).next[0].starts_with("sudo ln -s ../sysctl.conf"));
+    assert!(
+        only(&RULE, &host_with_conf_finding()).next[0].starts_with("sudo ln -s ../sysctl.conf")
+    );
     let why = "zram-generator is not installed";
     let many = vec![unread(Mechanism::ZramGenerator, GENERATOR, why); 3];
     let finding = only(&RULE, &host_with(many));

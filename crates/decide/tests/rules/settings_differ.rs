@@ -14,18 +14,18 @@ fn file(host: &mut Snapshot, path: &str, knob: &'static str, value: &str) {
     host.configuration.sysctl_files += 1;
 }
 
-pub(crate) fn firing() -> Interval {
+pub(crate) fn host_with_finding() -> Interval {
     with(|host| file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "180"))
 }
 
-pub(crate) fn firing_lost() -> Interval {
+pub(crate) fn host_with_lost_finding() -> Interval {
     with(|host| {
         knob(host, "vm.dirty_ratio", "40");
         host.configuration.sysctl_files = 2;
     })
 }
 
-pub(crate) fn firing_twice() -> Interval {
+pub(crate) fn host_with_twice_finding() -> Interval {
     with(|host| {
         file(host, "/etc/sysctl.d/10-bob.conf", "vm.swappiness", "10");
         file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "60");
@@ -45,11 +45,11 @@ fn tuned(host: &mut Snapshot, value: &str, reapplies_sysctl: bool) {
     host.configuration.settings.push(setting);
 }
 
-pub(crate) fn firing_tuned() -> Interval {
+pub(crate) fn host_with_tuned_finding() -> Interval {
     with(|host| tuned(host, "30", true))
 }
 
-pub(crate) fn firing_tuned_over_a_file() -> Interval {
+pub(crate) fn host_with_tuned_over_a_file_finding() -> Interval {
     with(|host| {
         tuned(host, "60", false);
         file(host, "/etc/sysctl.d/90-swap.conf", "vm.swappiness", "180");
@@ -58,7 +58,7 @@ pub(crate) fn firing_tuned_over_a_file() -> Interval {
 
 #[test]
 fn the_profile_of_tuned_is_a_wish_like_a_file() {
-    let finding = only(&RULE, &firing_tuned());
+    let finding = only(&RULE, &host_with_tuned_finding());
     assert_eq!(finding.title, "vm.swappiness is 60, but a file sets it to 30");
     assert!(finding.what.contains("/usr/lib/tuned/virtual-guest/tuned.conf:22 sets it to 30"));
     assert!(finding.why.starts_with("tuned applies its profile when"), "{}", finding.why);
@@ -78,7 +78,7 @@ fn what_tuned_sets_is_not_lost() {
 
 #[test]
 fn who_wins_depends_on_whether_tuned_applies_files_again() {
-    let finding = only(&RULE, &firing_tuned_over_a_file());
+    let finding = only(&RULE, &host_with_tuned_over_a_file_finding());
     assert_eq!(finding.title, "tuned overrides the sysctl file: vm.swappiness = 60");
     assert!(finding.what.contains("the tuned profile virtual-guest ("), "{}", finding.what);
     // sysctl files are applied again, so the file wins and its value is expected to run
@@ -96,7 +96,7 @@ fn who_wins_depends_on_whether_tuned_applies_files_again() {
 
 #[test]
 fn a_file_that_is_not_in_force_is_named_with_its_line() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.title, "vm.swappiness is 60, but a file sets it to 180");
     assert_eq!(
         finding.what,
@@ -134,17 +134,17 @@ fn what_the_kernel_changes_by_itself_is_no_difference() {
 
 #[test]
 fn what_no_file_sets_is_lost_where_files_are_known() {
-    let finding = only(&RULE, &firing_lost());
+    let finding = only(&RULE, &host_with_lost_finding());
     assert_eq!(finding.title, "1 setting differs from its default and is in no sysctl file");
     assert_eq!(finding.what, "vm.dirty_ratio is 40, but its default is 20.");
-    let mut unknown = firing_lost();
+    let mut unknown = host_with_lost_finding();
     unknown.end.configuration.sysctl_files = 0;
     assert_silent(&RULE, &unknown);
 }
 
 #[test]
 fn two_files_of_the_administrator_that_disagree() {
-    let finding = only(&RULE, &firing_twice());
+    let finding = only(&RULE, &host_with_twice_finding());
     assert_eq!(finding.title, "two files set vm.swappiness to different values: 10 and 60");
     let vendor = with(|host| {
         file(host, "/usr/lib/sysctl.d/10.conf", "vm.swappiness", "10");

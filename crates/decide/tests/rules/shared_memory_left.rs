@@ -30,11 +30,11 @@ fn having(segments: Vec<SharedSegment>) -> Interval {
     })
 }
 
-pub(in crate::rules) fn firing() -> Interval {
+pub(in crate::rules) fn host_with_finding() -> Interval {
     having(vec![segment(9, gib(2), 4), segment(7, gib(1), 0), segment(8, mib(10), 0)])
 }
 
-pub(in crate::rules) fn firing_queue() -> Interval {
+pub(in crate::rules) fn host_with_queue_finding() -> Interval {
     with(|host| {
         host.memory_files.queues = vec![MessageQueue {
             id: 3,
@@ -48,7 +48,7 @@ pub(in crate::rules) fn firing_queue() -> Interval {
 
 #[test]
 fn the_segment_is_named_with_its_owner_and_how_to_remove_it() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.severity, Severity::Info);
     assert_eq!(finding.title, "1.0 GiB of shared memory is attached to no process");
     assert_eq!(
@@ -74,7 +74,7 @@ fn a_third_of_ram_is_a_warning() {
 
 #[test]
 fn messages_that_nobody_reads_are_told() {
-    let finding = only(&RULE, &firing_queue());
+    let finding = only(&RULE, &host_with_queue_finding());
     assert_eq!(
         finding.what,
         "51,200 messages in 1 queue take 400.0 MiB; the fullest queue, id 3 of user 26, has 400.0 MiB."

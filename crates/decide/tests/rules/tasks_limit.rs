@@ -16,7 +16,7 @@ fn limit(host: &mut Snapshot, group: usize, folder: &str, current: u64, max: u64
 }
 
 /// The database has as many tasks as its limit allows.
-pub(in crate::rules) fn firing_full() -> Interval {
+pub(in crate::rules) fn host_with_full_finding() -> Interval {
     with(|host| {
         limit(host, 2, &format!("{SLICE}/db.service"), 512, 512);
         let process = &mut host.processes.list[0];
@@ -30,8 +30,8 @@ pub(in crate::rules) fn firing_full() -> Interval {
 }
 
 /// Forks are refused as well.
-pub(in crate::rules) fn firing() -> Interval {
-    let mut interval = firing_full();
+pub(in crate::rules) fn host_with_finding() -> Interval {
+    let mut interval = host_with_full_finding();
     refuse(&mut interval, 2, 38);
     interval
 }
@@ -47,10 +47,10 @@ fn refuse(interval: &mut Interval, group: usize, times: u64) {
 
 #[test]
 fn refused_forks_are_a_warning_with_the_group_its_limit_and_its_program() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.severity, Severity::Warning);
     assert_eq!(finding.title, "forks are refused in /system.slice/db.service: its pids.max is 512");
-    let seconds = firing().seconds().unwrap();
+    let seconds = host_with_finding().seconds().unwrap();
     assert_eq!(
         finding.what,
         format!(
@@ -74,22 +74,22 @@ fn refused_forks_are_a_warning_with_the_group_its_limit_and_its_program() {
 
 #[test]
 fn a_full_group_without_a_refused_fork_is_for_information() {
-    let finding = only(&RULE, &firing_full());
+    let finding = only(&RULE, &host_with_full_finding());
     assert_eq!(finding.severity, Severity::Info);
     assert_eq!(finding.title, "/system.slice/db.service has 512 of at most 512 tasks");
     assert!(finding.what.contains("none was refused between the two readings"), "{}", finding.what);
-    let mut one_left = firing_full();
+    let mut one_left = host_with_full_finding();
     one_left.end.cgroups.groups[2].pids.current = file(SLICE, 511);
     assert_eq!(only(&RULE, &one_left).severity, Severity::Info);
     // without the counter, refused forks are not mentioned
-    let mut unknown = firing_full();
+    let mut unknown = host_with_full_finding();
     unknown.end.cgroups.groups[2].pids.refused = Reading::not_read();
     assert!(!only(&RULE, &unknown).what.contains("refused"));
 }
 
 #[test]
 fn equal_programs_are_counted_together() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     let worker = interval.end.processes.list[1].clone();
     for pid in 5000..5600 {
         let mut worker = worker.clone();
@@ -116,10 +116,10 @@ fn the_group_whose_limit_was_reached_is_named_on_either_kernel() {
     // nobody raises the limit of a slice
     assert!(!finding.why.contains("TasksMax"), "{}", finding.why);
     // a slice whose unit reached its own limit refused nothing
-    let mut below = firing();
+    let mut below = host_with_finding();
     limit(&mut below.end, 1, SLICE, 520, 4000);
     refuse(&mut below, 1, 38);
-    assert_eq!(only(&RULE, &below).title, only(&RULE, &firing()).title);
+    assert_eq!(only(&RULE, &below).title, only(&RULE, &host_with_finding()).title);
     // a unit far below its own limit, in a slice that is full
     let mut unit = full();
     limit(&mut unit.end, 2, &format!("{SLICE}/db.service"), 20, 512);
@@ -138,7 +138,7 @@ fn other_groups_and_unknown_values_are_no_trouble() {
         |host| host.cgroups.groups[2].path = "/pagewise-12-1".into(),
     ];
     for change in changes {
-        let mut interval = firing_full();
+        let mut interval = host_with_full_finding();
         change(&mut interval.end);
         assert_silent(&RULE, &interval);
     }

@@ -17,13 +17,13 @@ fn tiers(disk: Bytes, disk_priority: i32, zram: Bytes, zram_priority: i32) -> In
     })
 }
 
-pub(crate) fn firing() -> Interval {
+pub(crate) fn host_with_finding() -> Interval {
     tiers(gib(4), 50, mib(300), 5)
 }
 
 #[test]
 fn a_full_disk_in_front_of_zram() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(finding.title, "swap fills /swap file before the faster /dev/zram0");
     assert_eq!(
         finding.what,
@@ -58,14 +58,14 @@ fn a_spinning_disk_before_flash() {
 
 #[test]
 fn contents_that_may_not_fit_into_memory_are_not_moved() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     interval.end.memory.available = line("/proc/meminfo", 3, mib(400));
     assert_eq!(only(&RULE, &interval).next, ["swapon --show=NAME,TYPE,SIZE,USED,PRIO"]);
 }
 
 #[test]
 fn nor_those_that_their_group_has_no_room_for() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     let group = &mut interval.end.cgroups.groups[2];
     group.max = file("/sys/fs/cgroup/db/memory.max", Limit::Bytes(gib(1)));
     group.current = file("/sys/fs/cgroup/db/memory.current", gib(1));
@@ -78,7 +78,7 @@ fn right_order_and_what_other_rules_tell_are_silent() {
     assert_silent(&RULE, &calm());
     assert_silent(&RULE, &tiers(mib(10), -2, mib(10), 100));
     assert_silent(&RULE, &tiers(mib(10), 50, Bytes::new(0), 5));
-    let mut zswap = firing();
+    let mut zswap = host_with_finding();
     zswap.end.tiers[0].zswap_in_front = file("/sys/module/zswap/parameters/enabled", true);
     assert_silent(&RULE, &zswap);
 }

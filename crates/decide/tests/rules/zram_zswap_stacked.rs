@@ -4,13 +4,13 @@
 use super::*;
 use crate::testing::{assert_silent, calm, file, only, with};
 
-pub(crate) fn firing() -> Interval {
+pub(crate) fn host_with_finding() -> Interval {
     with(|host| host.zswap.enabled = file("/sys/module/zswap/parameters/enabled", true))
 }
 
 #[test]
 fn zswap_in_front_of_zram() {
-    let finding = only(&RULE, &firing());
+    let finding = only(&RULE, &host_with_finding());
     assert_eq!(
         finding.what,
         "zswap is on, and /dev/zram0 is used as swap. 512.0 MiB of swap are in use there, but zswap \
@@ -23,7 +23,7 @@ fn zswap_in_front_of_zram() {
 
 #[test]
 fn zswap_in_front_of_a_disk_is_as_meant() {
-    let mut interval = firing();
+    let mut interval = host_with_finding();
     interval.end.tiers[0].kind = TierKind::Partition;
     assert_silent(&RULE, &interval);
     assert_silent(&RULE, &calm());

@@ -9,7 +9,7 @@ fn on_disk(used: Bytes) -> Interval {
     with(|host| on_nvme(host, used))
 }
 
-pub(crate) fn firing_off() -> Interval {
+pub(crate) fn host_with_off_finding() -> Interval {
     on_disk(gib(1))
 }
 
@@ -23,13 +23,13 @@ fn pool(pool: Bytes, reads: u64) -> Interval {
     interval
 }
 
-pub(crate) fn firing_full() -> Interval {
+pub(crate) fn host_with_full_finding() -> Interval {
     pool(mib(3000), 5_000)
 }
 
 #[test]
 fn zswap_that_is_off_while_pages_are_on_a_disk() {
-    let finding = only(&RULE, &firing_off());
+    let finding = only(&RULE, &host_with_off_finding());
     assert_eq!(finding.severity, Severity::Info);
     assert_eq!(finding.what, "zswap is off, and 1.0 GiB of swapped pages are in /dev/nvme0n1p3.");
     let commands: Vec<&str> = finding.next.iter().map(String::as_str).collect();
@@ -44,14 +44,14 @@ fn zswap_that_is_off_while_pages_are_on_a_disk() {
              swap=zswap:lz4:20:shrinker+file:16384M --b vm.page-cluster=0 -- CMD",
         ]
     );
-    let mut waiting = firing_off();
+    let mut waiting = host_with_off_finding();
     stall(&mut waiting.end.psi.memory.some, 30.0, 20.0);
     assert_eq!(only(&RULE, &waiting).severity, Severity::Warning);
 }
 
 #[test]
 fn a_full_pool_with_reads_from_the_disk() {
-    let finding = only(&RULE, &firing_full());
+    let finding = only(&RULE, &host_with_full_finding());
     assert_eq!(finding.severity, Severity::Warning);
     assert_eq!(
         finding.what,
@@ -66,14 +66,14 @@ fn nothing_to_gain_or_not_certain_is_silent() {
     assert_silent(&RULE, &on_disk(Bytes::new(0)));
     assert_silent(&RULE, &pool(mib(2000), 5_000));
     assert_silent(&RULE, &pool(mib(3000), 500));
-    let mut shrinks = firing_full();
+    let mut shrinks = host_with_full_finding();
     let path = "/sys/module/zswap/parameters/shrinker_enabled";
     shrinks.end.zswap.shrinker_enabled = file(path, true);
     assert_silent(&RULE, &shrinks);
-    let mut with_zram = firing_off();
+    let mut with_zram = host_with_off_finding();
     with_zram.end.tiers.push(tier("/dev/zram0", TierKind::Zram, mib(1), 100));
     assert_silent(&RULE, &with_zram);
-    let mut spins = firing_off();
+    let mut spins = host_with_off_finding();
     spins.end.tiers[0].disk.rotational = file("/sys/block/nvme0n1/queue/rotational", true);
     assert_silent(&RULE, &spins);
 }

@@ -151,8 +151,8 @@ fn followed(before: &KnownFindings, interval: &Interval) -> Followed {
 /// reported.
 #[test]
 fn findings_of_one_run_are_told_apart() {
-    for (id, firing) in FIRING {
-        let findings = crate::diagnose(&firing());
+    for (id, host_with_finding) in FIRING {
+        let findings = crate::diagnose(&host_with_finding());
         let keys: BTreeSet<_> = findings.iter().map(|it| (it.id, it.about.clone())).collect();
         assert_eq!(keys.len(), findings.len(), "{id}: {findings:#?}");
     }
@@ -160,8 +160,8 @@ fn findings_of_one_run_are_told_apart() {
 
 #[test]
 fn each_rule_begins_once_and_ends_when_the_machine_is_calm() {
-    for (id, firing) in FIRING {
-        let spoilt = firing();
+    for (id, host_with_finding) in FIRING {
+        let spoilt = host_with_finding();
         let first = followed(&KnownFindings::default(), &spoilt);
         let begun = |it: &ChangedFinding| it.known.id == *id && it.finding.is_some();
         // pressure that has ended is not reported
@@ -178,8 +178,8 @@ fn each_rule_begins_once_and_ends_when_the_machine_is_calm() {
 
 #[test]
 fn an_end_is_not_claimed_without_the_proof() {
-    let (_, firing) = FIRING.iter().find(|(id, _)| *id == "zram-full").unwrap();
-    let known = followed(&KnownFindings::default(), &firing()).known;
+    let (_, host_with_finding) = FIRING.iter().find(|(id, _)| *id == "zram-full").unwrap();
+    let known = followed(&KnownFindings::default(), &host_with_finding()).known;
     let calm = calm();
     let found = |ignored, is_unreadable| Found {
         interval: &calm,
@@ -196,8 +196,8 @@ fn an_end_is_not_claimed_without_the_proof() {
 
 #[test]
 fn what_is_hidden_ends_with_its_reason() {
-    let (_, firing) = FIRING.iter().find(|(id, _)| *id == "zram-full").unwrap();
-    let interval = firing();
+    let (_, host_with_finding) = FIRING.iter().find(|(id, _)| *id == "zram-full").unwrap();
+    let interval = host_with_finding();
     let known = followed(&KnownFindings::default(), &interval).known;
     let all = crate::diagnose(&interval);
     let reasons = |ignored: &[String]| {
@@ -223,8 +223,11 @@ fn what_is_hidden_ends_with_its_reason() {
 /// The list of a rule with a limit may be full: then one that is missing may be there all the same.
 #[test]
 fn one_that_a_full_list_may_hide_has_not_ended() {
-    let (_, firing) = FIRING.iter().find(|(id, _)| *id == "group-limit").unwrap();
-    let finding = crate::diagnose(&firing()).into_iter().find(|it| it.id == "group-limit").unwrap();
+    let (_, host_with_finding) = FIRING.iter().find(|(id, _)| *id == "group-limit").unwrap();
+    let finding = crate::diagnose(&host_with_finding())
+        .into_iter()
+        .find(|it| it.id == "group-limit")
+        .unwrap();
     let of_group = |at: usize| {
         let path = Name::from(&*format!("/system.slice/a{at}.service"));
         Finding { about: Some(pagewise_model::Subject::Cgroup(path)), ..finding.clone() }
@@ -250,8 +253,11 @@ fn one_that_a_full_list_may_hide_has_not_ended() {
 /// A second kill in the same group is an event of its own, although the finding has not ended.
 #[test]
 fn another_kill_worsens_the_finding() {
-    let firing = FIRING.iter().filter(|(id, _)| *id == "oom-kills").map(|(_, firing)| firing());
-    let mut interval = firing
+    let host_with_finding = FIRING
+        .iter()
+        .filter(|(id, _)| *id == "oom-kills")
+        .map(|(_, host_with_finding)| host_with_finding());
+    let mut interval = host_with_finding
         .into_iter()
         .find(|it| it.end.kernel_log.kills.iter().any(|kill| kill.earlier_boot.is_none()))
         .unwrap();

@@ -13,10 +13,11 @@ use crate::testing::{calm, file, gib, line, mib, stall, with};
 /// the findings of all hosts on which a rule fires, together on each of these hosts.
 #[test]
 fn the_order_follows_severity_and_cost_on_every_host_on_which_a_rule_fires() {
-    let all: Vec<Finding> = FIRING.iter().flat_map(|(_, firing)| diagnose(&firing())).collect();
+    let all: Vec<Finding> =
+        FIRING.iter().flat_map(|(_, host_with_finding)| diagnose(&host_with_finding())).collect();
     let mut differ = 0;
-    for (id, firing) in FIRING {
-        let interval = firing();
+    for (id, host_with_finding) in FIRING {
+        let interval = host_with_finding();
         let (mut findings, mut reversed) = (all.clone(), all.clone());
         reversed.reverse();
         arrange(&interval, &mut findings);
@@ -107,7 +108,7 @@ fn the_dearer_of_two_warnings_comes_first() {
         let mut interval = crate::rules::FIRING
             .iter()
             .find(|(id, _)| *id == "memory-pressure")
-            .map(|(_, firing)| firing())
+            .map(|(_, host_with_finding)| host_with_finding())
             .unwrap();
         stall(&mut interval.end.psi.memory.some, stalled, stalled);
         interval.end.psi.io.some.avg60 = line("/proc/pressure/io", 1, Percent::new(dirty));

@@ -151,13 +151,13 @@ pub(super) mod tests {
         host
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         still(host_with(212))
     }
 
     #[test]
     fn a_group_without_swap_that_hits_its_limit() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         let title = "zram0 is empty: /system.slice/db.service is not allowed to swap";
         assert_eq!(finding.title, title);
         assert_eq!(

@@ -97,11 +97,11 @@ pub(super) mod tests {
         host
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         still(no_device(FeatureState::Loadable { module: "zram" }))
     }
 
-    pub(crate) fn firing_in_container() -> Interval {
+    pub(crate) fn host_with_in_container_finding() -> Interval {
         let mut host = no_device(FeatureState::OutsideContainer);
         host.host.container = word("/run/systemd/container", "docker");
         still(host)
@@ -109,7 +109,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_module_on_disk_while_swap_goes_to_a_file() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.what,
             "The kernel module zram is installed but not loaded; instead, 1.0 GiB of swapped pages are in /swapfile."
@@ -129,7 +129,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_container_is_told_to_ask_outside() {
-        let finding = only(&RULE, &firing_in_container());
+        let finding = only(&RULE, &host_with_in_container_finding());
         assert!(
             finding.what.starts_with("Pagewise runs in a container (docker), and a container uses")
         );

@@ -168,15 +168,17 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, host, mib, only, set_knob, still, tier, zram};
 
-    pub(crate) use super::cgroups::tests::firing as cgroups;
-    pub(crate) use super::missing::tests::{firing as not_loaded, firing_in_container};
-    pub(crate) use super::never_short::tests::firing as never_short;
-    pub(crate) use super::not_swap::tests::{
-        firing_not_on, firing_raw, interval_with_unsigned_device,
+    pub(crate) use super::cgroups::tests::host_with_finding as cgroups;
+    pub(crate) use super::missing::tests::{
+        host_with_finding as not_loaded, host_with_in_container_finding,
     };
-    pub(crate) use super::priority::tests::firing as priority;
-    pub(crate) use super::refused::tests::firing as refused;
-    pub(crate) use super::swappiness::tests::firing as swappiness;
+    pub(crate) use super::never_short::tests::host_with_finding as never_short;
+    pub(crate) use super::not_swap::tests::{
+        host_with_not_on_finding, host_with_raw_finding, interval_with_unsigned_device,
+    };
+    pub(crate) use super::priority::tests::host_with_finding as priority;
+    pub(crate) use super::refused::tests::host_with_finding as refused;
+    pub(crate) use super::swappiness::tests::host_with_finding as swappiness;
 
     /// A machine with one device that is used in this way, and without other swap.
     pub(super) fn device(used_as: ZramUse, stored: Bytes) -> Snapshot {

@@ -88,13 +88,13 @@ pub(super) mod tests {
         host
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         still(never())
     }
 
     #[test]
     fn no_zone_was_ever_short() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "zram0 is empty: memory was never short since boot");
         assert_eq!(finding.severity, Severity::Info);
         let proof = proof_of(&finding);

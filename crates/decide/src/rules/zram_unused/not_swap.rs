@@ -124,7 +124,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, erase, gib, line, mib, only, proof_of, still, tier};
 
-    pub(crate) fn firing_raw() -> Interval {
+    pub(crate) fn host_with_raw_finding() -> Interval {
         still(device(ZramUse::NotInitialised, Bytes::new(0)))
     }
 
@@ -132,13 +132,13 @@ pub(super) mod tests {
         still(device(ZramUse::Nothing, Bytes::new(0)))
     }
 
-    pub(crate) fn firing_not_on() -> Interval {
+    pub(crate) fn host_with_not_on_finding() -> Interval {
         still(device(ZramUse::SwapSignature, Bytes::new(4096)))
     }
 
     #[test]
     fn a_device_without_a_size() {
-        let finding = only(&RULE, &firing_raw());
+        let finding = only(&RULE, &host_with_raw_finding());
         assert_eq!(finding.title, "zram0 is not initialised: its disksize was never set");
         assert_eq!(finding.severity, Severity::Info);
         let proof = proof_of(&finding);
@@ -190,7 +190,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_signature_that_nobody_switched_on() {
-        let finding = only(&RULE, &firing_not_on());
+        let finding = only(&RULE, &host_with_not_on_finding());
         assert_eq!(finding.title, "zram0 is prepared for swap but not enabled (swapon)");
         assert_eq!(finding.next[0], "sudo swapon -p 100 /dev/zram0  # writes; until the next boot");
     }

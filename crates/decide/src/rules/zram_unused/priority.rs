@@ -87,13 +87,13 @@ pub(super) mod tests {
         host
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         still(behind(gib(2), 50))
     }
 
     #[test]
     fn a_file_is_filled_first() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.title,
             "zram0 is not used: its swap priority is 5, and /swapfile has 50"

@@ -34,7 +34,7 @@ pub(super) fn reason(interval: &Interval) -> Option<Finding> {
             "zram-generator refuses {}: it sets up no zram",
             place.path().rsplit('/').next().unwrap_or_default()
         )),
-        what: format!("{place} is \"{text}\", but {}.{}", refused.why, mended(refused)),
+        what: format!("{place} is \"{text}\", but {}.{}", refused.why, suggest_line(refused)),
         why: "An error in any of its files ends zram-generator before it creates a unit, so none of the \
               configured devices is set up. Only the log of the boot has its message."
             .to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn reason(interval: &Interval) -> Option<Finding> {
     })
 }
 
-fn mended(refused: &RefusedLine) -> String {
+fn suggest_line(refused: &RefusedLine) -> String {
     match &refused.mended {
         Some(line) => format!(" With the line \"{line}\", zram-generator would accept the file."),
         None => String::new(),
@@ -82,7 +82,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         let mut host = device(ZramUse::NotInitialised, Bytes::new(0));
         host.configuration.refused =
             Some(refused("zram-size = ram / 2 # half", Some("zram-size = ram / 2")));
@@ -91,7 +91,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_line_and_the_one_that_is_accepted_are_named() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(finding.title, "zram-generator refuses zram-generator.conf: it sets up no zram");
         assert!(finding.what.contains("zram-generator.conf:2 is \"zram-size = ram / 2 # half\""));
         assert!(finding.next[0].contains("'2c\\zram-size = ram / 2'"), "{}", finding.next[0]);

@@ -171,13 +171,13 @@ pub(super) mod tests {
         host
     }
 
-    pub(crate) fn firing() -> Interval {
+    pub(crate) fn host_with_finding() -> Interval {
         still(low("5", 0))
     }
 
     #[test]
     fn the_classic_formula_with_this_machines_numbers() {
-        let finding = only(&RULE, &firing());
+        let finding = only(&RULE, &host_with_finding());
         assert_eq!(
             finding.title,
             "zram0 is empty: with vm.swappiness 5, only file pages are reclaimed"
