@@ -14,7 +14,7 @@ const SCALE: &str = "vm.watermark_scale_factor";
 
 /// Predicts the sum of the high watermarks of all zones for these values of the two settings;
 /// `None` means that a setting is not changed.
-pub(crate) fn expect_of_watermarks(
+pub(crate) fn expect_watermarks(
     host: &Snapshot,
     min_free: Option<&str>,
     scale: Option<&str>,
@@ -129,7 +129,7 @@ mod tests {
         let (mut exact, mut near) = (0, 0);
         for slug in slugs() {
             let host = &Scene::load(&slug).replay().end;
-            let Some(expected) = expect_of_watermarks(host, None, None) else {
+            let Some(expected) = expect_watermarks(host, None, None) else {
                 let has_settings = host.knob(MIN_FREE).is_some_and(|it| it.active().is_some());
                 assert!(!has_settings || ordinary_zones(&host.zones).is_none(), "{slug}");
                 continue;

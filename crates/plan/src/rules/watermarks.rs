@@ -4,7 +4,7 @@
 use super::PlanRule;
 use crate::context::Context;
 use crate::draft::{Draft, SettingRequest};
-use crate::expect::expect_of_watermarks;
+use crate::expect::expect_watermarks;
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "watermarks",
@@ -25,7 +25,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     };
     let advised = [MIN_FREE, SCALE].map(|knob| context.advised_sysctl(ID, knob));
     let [min_free, scale] = advised.each_ref().map(Option::as_deref);
-    let expected = expect_of_watermarks(context.host, min_free, scale);
+    let expected = expect_watermarks(context.host, min_free, scale);
     let [min_free, scale] = advised;
     if let Some(to) = min_free {
         let risk =
