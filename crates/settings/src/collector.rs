@@ -50,13 +50,13 @@ impl<'h> Collector<'h> {
     }
 
     /// Returns the lines of a file; `None` if it cannot be read.
-    pub(crate) fn text(&self, path: &str) -> Option<Text> {
+    pub(crate) fn read_text(&self, path: &str) -> Option<Text> {
         self.host.text(path).ok()
     }
 
     /// Calls `read` with each line of a file.
     pub(crate) fn lines(&mut self, path: &str, read: impl FnMut(&mut Self, &Line<'_>)) {
-        if let Some(text) = self.text(path) {
+        if let Some(text) = self.read_text(path) {
             self.lines_of(&text, read);
         }
     }
@@ -141,6 +141,6 @@ pub(crate) fn split_assignment(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Parses a line `[name]` into the name of the section that it begins.
-pub(crate) fn section(line: &[u8]) -> Option<&[u8]> {
+pub(crate) fn parse_section(line: &[u8]) -> Option<&[u8]> {
     line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
 }

@@ -15,7 +15,7 @@ use pagewise_hostfs::text::{unescape, words};
 use pagewise_hostfs::{HostRoot, ReadHost, Refusal};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
-use crate::collector::{Collector, section, split_assignment};
+use crate::collector::{Collector, parse_section, split_assignment};
 use crate::{modules, units};
 
 /// Path of the table of file systems and swap areas.
@@ -161,10 +161,10 @@ pub(crate) fn read_units(host: &HostRoot) -> Vec<PersistentSetting> {
 }
 
 fn read_unit(all: &mut Collector<'_>, path: &str, effect: &Effect) {
-    let Some(text) = all.text(path) else { return };
+    let Some(text) = all.read_text(path) else { return };
     let (mut area, mut priority, mut place) = (None, None, None);
     for line in text.first_lines(all.host, crate::limits::CONFIG_LINES) {
-        if section(line.bytes).is_some() {
+        if parse_section(line.bytes).is_some() {
             continue;
         }
         match unit_key(line.bytes) {

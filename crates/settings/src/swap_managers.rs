@@ -16,7 +16,7 @@ use pagewise_model::{
     Effect, Manager, Mechanism, Name, PersistentSetting, Purpose, Reading, Source, Target,
 };
 
-use crate::collector::{Collector, section, split_assignment};
+use crate::collector::{Collector, parse_section, split_assignment};
 use crate::conf_files::in_order;
 
 /// A program that sets up swap.
@@ -248,7 +248,7 @@ impl SwapManager {
     fn read_file(&self, all: &mut Collector<'_>, path: &str, effect: &Effect) {
         let mut prefix = String::new();
         all.lines(path, |all, line| {
-            if let Some(name) = section(line.bytes) {
+            if let Some(name) = parse_section(line.bytes) {
                 prefix = format!("{}.", String::from_utf8_lossy(name));
                 return;
             }

@@ -45,11 +45,11 @@ pub(crate) fn read(host: &HostRoot) -> Option<(Tuned, Vec<PersistentSetting>)> {
     named.iter().for_each(|name| profiles.load(name));
     let mut all = Collector::new(host, Mechanism::Tuned);
     profiles.collect(&mut all);
-    Some((Tuned { profile, reapplies_sysctl: reapplies(host) }, all.finish()))
+    Some((Tuned { profile, reapplies_sysctl: does_reapply(host) }, all.finish()))
 }
 
 /// Whether sysctl files are applied again after the profile, which is the default.
-fn reapplies(host: &HostRoot) -> bool {
+fn does_reapply(host: &HostRoot) -> bool {
     let Ok(text) = host.text(MAIN) else { return true };
     let message = text.lines().take(CONFIG_LINES).filter_map(|line| {
         let (key, value) = line.split_once(b'=')?;
@@ -327,14 +327,14 @@ mod tests {
 
     #[test]
     fn files_of_sysctl_are_applied_again_unless_that_is_switched_off() {
-        for (said, reapplies) in [
+        for (said, does_reapply) in [
             ("# reapply_sysctl = 0\n", true),
             ("reapply_sysctl = 1\n", true),
             ("reapply_sysctl=0\n", false),
             ("reapply_sysctl = False\n", false),
         ] {
             let (tuned, _) = read(&machine("virtual-guest\n", &[(MAIN, said)])).unwrap();
-            assert_eq!(tuned.reapplies_sysctl, reapplies, "{said}");
+            assert_eq!(tuned.reapplies_sysctl, does_reapply, "{said}");
         }
     }
 

@@ -84,7 +84,8 @@ fn parse_jump(text: &[u8]) -> (Option<String>, Option<String>) {
         return (None, None);
     }
     let tokens = tokens(text);
-    let value = |key: &str| tokens.iter().find(|token| token.sets(key)).map(|it| it.value.clone());
+    let value =
+        |key: &str| tokens.iter().find(|token| token.does_set(key)).map(|it| it.value.clone());
     let is_taken = !tokens.iter().any(excludes_zram);
     (value("GOTO").filter(|_| is_taken), value("LABEL"))
 }
@@ -143,7 +144,7 @@ impl Token<'_> {
         matches!(self.operator, "==" | "!=")
     }
 
-    fn sets(&self, key: &str) -> bool {
+    fn does_set(&self, key: &str) -> bool {
         self.key == key && matches!(self.operator, "=" | ":=")
     }
 }
@@ -162,10 +163,10 @@ pub fn rule(text: &[u8]) -> Option<Rule> {
     let devices = devices(&tokens);
     let mut rule = Rule { effect: judge_conditions(&tokens), ..Rule::default() };
     for token in &tokens {
-        if token.sets("SYSCTL") {
+        if token.does_set("SYSCTL") {
             let targets = sysctl::targets_of(token.attribute).into_iter();
             rule.sets.extend(targets.map(|target| (target, token.value.clone())));
-        } else if token.sets("ATTR") {
+        } else if token.does_set("ATTR") {
             for device in &devices {
                 let path = format!("sys/block/zram{device}/{}", token.attribute);
                 let targets = knob_path::find_targets(&path).into_iter();

@@ -13,7 +13,7 @@ use pagewise_hostfs::limits::last;
 use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
-use crate::collector::{Collector, section, split_assignment};
+use crate::collector::{Collector, parse_section, split_assignment};
 use crate::conf_files::in_order;
 use crate::limits::UNIT_FILES;
 
@@ -92,7 +92,7 @@ pub fn is_unit(name: &str) -> bool {
 
 fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
     all.lines_with(&["Memory", "OOMPolicy"], path, |all, line| {
-        if section(line.bytes).is_some() {
+        if parse_section(line.bytes).is_some() {
             return;
         }
         let Some((property, knob, value)) = property(line.bytes) else { return };

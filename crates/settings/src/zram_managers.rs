@@ -15,7 +15,7 @@ use pagewise_model::{
     Effect, Mechanism, Name, PersistentSetting, Reading, RefusedLine, Source, Target,
 };
 
-use crate::collector::{Collector, section, split_assignment};
+use crate::collector::{Collector, parse_section, split_assignment};
 use crate::conf_files::in_order;
 use crate::generator_file::{self, SyntaxError};
 
@@ -194,7 +194,7 @@ fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
     let assignments = assignments.unwrap_or_default();
     let mut device: Option<String> = None;
     all.lines(path, |all, line| {
-        if let Some(name) = section(line.bytes) {
+        if let Some(name) = parse_section(line.bytes) {
             device = zram_section(name).map(str::to_owned);
             if let Some(device) = &device {
                 all.add(Target::ZramDevice(Name::from(device.as_str())), b"set up", line, effect);
