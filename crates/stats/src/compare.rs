@@ -59,7 +59,7 @@ pub(crate) fn compare_metric(
     let [a, b] = [&series.a, &series.b].map(|values| with_half_event(metric, values));
     let ratio = PairedRatio::bounded_by(&a, &b, bound.map(|bound| bound as usize));
     let interval = ratio.and_then(|ratio| ratio.interval);
-    let verdict = verdict(interval, min_effect, metric.higher_is_better);
+    let verdict = judge_interval(interval, min_effect, metric.higher_is_better);
     let decided = verdict != Verdict::Undecided;
     TrialMetric {
         name: metric.name.clone(),
@@ -96,7 +96,7 @@ fn explain_missing_ratio(a: &[f64], b: &[f64]) -> String {
     }
 }
 
-fn verdict(interval: Option<[f64; 2]>, min_effect: f64, higher_is_better: bool) -> Verdict {
+fn judge_interval(interval: Option<[f64; 2]>, min_effect: f64, higher_is_better: bool) -> Verdict {
     let Some([low, high]) = interval else { return Verdict::Undecided };
     let most = 1.0 + min_effect;
     if low >= 1.0 / most && high <= most {
@@ -187,16 +187,16 @@ mod tests {
             ([1.0, 1.05], Verdict::Undecided),
         ];
         for (interval, wanted) in cases {
-            assert_eq!(verdict(Some(interval), 0.02, false), wanted, "{interval:?}");
+            assert_eq!(judge_interval(Some(interval), 0.02, false), wanted, "{interval:?}");
             let turned = match wanted {
                 Verdict::Better => Verdict::Worse,
                 Verdict::Worse => Verdict::Better,
                 same => same,
             };
-            assert_eq!(verdict(Some(interval), 0.02, true), turned, "{interval:?}");
+            assert_eq!(judge_interval(Some(interval), 0.02, true), turned, "{interval:?}");
         }
-        assert_eq!(verdict(None, 0.02, false), Verdict::Undecided);
-        assert_eq!(verdict(Some([1.0, 1.0]), 0.0, false), Verdict::Equivalent);
+        assert_eq!(judge_interval(None, 0.02, false), Verdict::Undecided);
+        assert_eq!(judge_interval(Some([1.0, 1.0]), 0.0, false), Verdict::Equivalent);
     }
 
     #[test]

@@ -13,12 +13,12 @@ use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 pub fn replicate_all(first: &Trial, second: &Trial) -> Vec<Replicated> {
     let both = |one: &TrialMetric| {
         let other = second.metrics.iter().find(|other| other.name == one.name)?;
-        (one.b_per_a.is_some() || other.b_per_a.is_some()).then(|| replicate(one, other))
+        (one.b_per_a.is_some() || other.b_per_a.is_some()).then(|| compare_replication(one, other))
     };
     first.metrics.iter().filter_map(both).collect()
 }
 
-fn replicate(first: &TrialMetric, second: &TrialMetric) -> Replicated {
+fn compare_replication(first: &TrialMetric, second: &TrialMetric) -> Replicated {
     let ratio = second.b_per_a.zip(first.b_per_a).map(|(second, first)| second / first);
     let ends = first.interval.zip(second.interval).zip(ratio);
     let interval = ends.map(|((first, second), ratio)| {
@@ -59,14 +59,21 @@ mod tests {
     /// significantly.
     #[test]
     fn what_lies_between_two_experiments_is_judged_by_both() {
-        assert_eq!(replicate(&metric(1.1, 0.05), &metric(1.12, 0.05)).agreement, Agreement::Agree);
-        assert_eq!(replicate(&metric(1.1, 0.01), &metric(1.2, 0.05)).agreement, Agreement::Differ);
-        let near = replicate(&metric(1.0, 0.05), &metric(1.06, 0.05));
+        assert_eq!(
+            compare_replication(&metric(1.1, 0.05), &metric(1.12, 0.05)).agreement,
+            Agreement::Agree
+        );
+        assert_eq!(
+            compare_replication(&metric(1.1, 0.01), &metric(1.2, 0.05)).agreement,
+            Agreement::Differ
+        );
+        let near = compare_replication(&metric(1.0, 0.05), &metric(1.06, 0.05));
         assert!(near.first.interval.unwrap()[1] > near.second.interval.unwrap()[0]);
         assert_eq!(near.agreement, Agreement::Differ);
         let none = TrialMetric { interval: None, ..metric(1.0, 0.01) };
-        assert_eq!(replicate(&metric(1.0, 0.01), &none).agreement, Agreement::Unknown);
-        let ratio = replicate(&metric(1.1, 0.05), &metric(1.21, 0.05)).second_per_first.unwrap();
+        assert_eq!(compare_replication(&metric(1.0, 0.01), &none).agreement, Agreement::Unknown);
+        let ratio =
+            compare_replication(&metric(1.1, 0.05), &metric(1.21, 0.05)).second_per_first.unwrap();
         assert!((ratio - 1.1).abs() < 1e-9, "{ratio}");
     }
 }
