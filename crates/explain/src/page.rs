@@ -23,7 +23,7 @@ impl Draft {
     }
 
     /// Adds a bar chart; adds nothing if all bars are 0.
-    pub(crate) fn bars(&mut self, title: impl Into<String>, bars: Vec<Bar>) {
+    pub(crate) fn add_bars(&mut self, title: impl Into<String>, bars: Vec<Bar>) {
         if bars.iter().any(|bar| bar.amount > 0) {
             self.sections.push(Section::Bars { title: title.into(), whole: None, bars });
         }
@@ -99,6 +99,6 @@ pub(crate) fn bar(name: &str, size: Option<Bytes>) -> Option<Bar> {
 }
 
 /// Returns those of the bars that could be created.
-pub(crate) fn bars<const N: usize>(bars: [Option<Bar>; N]) -> Vec<Bar> {
+pub(crate) fn add_bars<const N: usize>(bars: [Option<Bar>; N]) -> Vec<Bar> {
     bars.into_iter().flatten().collect()
 }

@@ -3,11 +3,11 @@
 
 use pagewise_model::{Cgroup, Hierarchy, Limit, Snapshot};
 
-use crate::page::{Draft, bar, bars, count, counter, setting, value};
+use crate::page::{Draft, add_bars, bar, count, counter, setting, value};
 
 /// Explains the OOM killer. Sources: mm/oom_kill.c (`oom_badness`, `out_of_memory`), the kernel's
 /// proc and cgroup-v2 documents.
-pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_oom(host: &Snapshot, page: &mut Draft) {
     page.add_text(
         "If an allocation needs memory and neither dropping nor swapping frees any, the kernel kills a process (OOM \
          killer). If a cgroup is at its limit, it chooses among the processes of this cgroup, however much memory the \
@@ -22,7 +22,7 @@ pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
         bar("swap in use", swap.map(|(total, free)| total.saturating_sub(free))),
         bar("anonymous", memory.anon_pages.get()),
     ];
-    page.bars("What is left on this machine", bars(known));
+    page.add_bars("What is left on this machine", add_bars(known));
     let mut values = vec![counter(host, "oom_kill")];
     values.extend(
         host.cgroups
@@ -72,7 +72,7 @@ fn short_name(group: &Cgroup) -> String {
 }
 
 /// Explains memory cgroups. Sources: the kernel's cgroup-v2 and cgroup-v1/memory documents.
-pub(crate) fn cgroups(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_cgroups(host: &Snapshot, page: &mut Draft) {
     let (hierarchy, is_old) = match host.cgroups.hierarchy {
         Hierarchy::V2 => ("This machine has version 2.", false),
         Hierarchy::V1 | Hierarchy::Hybrid => (
@@ -90,7 +90,7 @@ pub(crate) fn cgroups(host: &Snapshot, page: &mut Draft) {
     largest.sort_by_key(|group| std::cmp::Reverse(group.current.get()));
     let shown =
         largest.iter().take(5).filter_map(|group| bar(&short_name(group), group.current.get()));
-    page.bars("The largest cgroups of this machine", shown.collect());
+    page.add_bars("The largest cgroups of this machine", shown.collect());
     let is_limited = |group: &&&Cgroup| matches!(group.max.get(), Some(Limit::Bytes(_)));
     if let Some(group) = largest.iter().find(is_limited) {
         page.add_values(

@@ -3,11 +3,11 @@
 
 use pagewise_model::{Bytes, Snapshot};
 
-use crate::page::{Draft, bar, bars, count, counter, value};
+use crate::page::{Draft, add_bars, bar, count, counter, value};
 
 /// Explains huge pages. Sources: the kernel's admin-guide/mm/transhuge and hugetlbpage documents.
 /// The figures are from docs/thp.md.
-pub(crate) fn hugepages(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_huge_pages(host: &Snapshot, page: &mut Draft) {
     let huge = host.thp.pmd_size.get().map_or_else(String::new, |size| format!(" ({size} here)"));
     page.add_text(format!(
         "A CPU translates addresses page by page and caches the translations (TLB). A huge page{huge} needs one entry \
@@ -31,7 +31,7 @@ pub(crate) fn hugepages(host: &Snapshot, page: &mut Draft) {
         bar("huge shmem", memory.shmem_huge_pages.get()),
         bar("hugetlb pools", Some(pools).filter(|&size| size > Bytes::new(0))),
     ];
-    page.bars("This machine", bars(known));
+    page.add_bars("This machine", add_bars(known));
     let thp = &host.thp;
     page.add_values(
         "Settings and counters",

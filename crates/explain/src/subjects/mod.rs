@@ -11,43 +11,55 @@ mod swap;
 use crate::Subject;
 
 pub(crate) static ALL: &[Subject] = &[
-    Subject { name: "available", title: "how much memory is left", page: room::available },
+    Subject { name: "available", title: "how much memory is left", page: room::explain_available },
     Subject {
         name: "watermarks",
         title: "when the kernel begins to reclaim memory",
-        page: room::watermarks,
+        page: room::explain_watermarks,
     },
     Subject {
         name: "swappiness",
         title: "which memory the kernel reclaims first",
-        page: reclaim::swappiness,
+        page: reclaim::explain_swappiness,
     },
-    Subject { name: "mglru", title: "how the kernel finds cold pages", page: reclaim::mglru },
-    Subject { name: "psi", title: "how long programs wait for memory", page: reclaim::psi },
-    Subject { name: "oom", title: "why the kernel kills a process", page: groups::oom },
+    Subject {
+        name: "mglru",
+        title: "how the kernel finds cold pages",
+        page: reclaim::explain_mglru,
+    },
+    Subject { name: "psi", title: "how long programs wait for memory", page: reclaim::explain_psi },
+    Subject { name: "oom", title: "why the kernel kills a process", page: groups::explain_oom },
     Subject {
         name: "cgroups",
         title: "memory limits of groups of processes",
-        page: groups::cgroups,
+        page: groups::explain_cgroups,
     },
-    Subject { name: "zram", title: "swap in compressed RAM", page: swap::zram },
-    Subject { name: "mm_stat", title: "the nine numbers of a zram device", page: swap::mm_stat },
+    Subject { name: "zram", title: "swap in compressed RAM", page: swap::explain_zram },
+    Subject {
+        name: "mm_stat",
+        title: "the nine numbers of a zram device",
+        page: swap::explain_mm_stat,
+    },
     Subject {
         name: "zswap",
         title: "compressed RAM in front of swap on a disk",
-        page: swap::zswap,
+        page: swap::explain_zswap,
     },
     Subject {
         name: "page-cluster",
         title: "how many pages one fault reads from swap",
-        page: swap::page_cluster,
+        page: swap::explain_page_cluster,
     },
     Subject {
         name: "hugepages",
         title: "one large page instead of hundreds of small ones",
-        page: huge_pages::hugepages,
+        page: huge_pages::explain_huge_pages,
     },
-    Subject { name: "buddy", title: "free memory in blocks, and fragmentation", page: room::buddy },
+    Subject {
+        name: "buddy",
+        title: "free memory in blocks, and fragmentation",
+        page: room::explain_fragmentation,
+    },
     Subject {
         name: "merging",
         title: "identical pages stored once",

@@ -3,11 +3,11 @@
 
 use pagewise_model::{Bar, Snapshot};
 
-use crate::page::{Draft, bar, bars, count, counter, setting, value};
+use crate::page::{Draft, add_bars, bar, count, counter, setting, value};
 
 /// Explains swappiness. Source: the kernel's sysctl/vm document and `get_scan_count` in
 /// mm/vmscan.c. The figures are from docs/measured/claims.md.
-pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_swappiness(host: &Snapshot, page: &mut Draft) {
     /// The sum of the two weights of reclaim, those of anonymous pages and of file pages.
     const SUM: u64 = 200;
     page.add_text(
@@ -23,11 +23,11 @@ pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
     if let Some(value) = swappiness {
         let weights = [("anonymous pages", value), ("file pages", SUM - value)];
         let bars = weights.map(|(name, weight)| Bar::new(name, weight.to_string(), weight));
-        page.bars("Weight of each kind in reclaim on this machine", bars.to_vec());
+        page.add_bars("Weight of each kind in reclaim on this machine", bars.to_vec());
     }
     let memory = &host.memory;
     let known = [bar("anonymous", memory.anon_pages.get()), bar("page cache", memory.cached.get())];
-    page.bars("What there is to reclaim", bars(known));
+    page.add_bars("What there is to reclaim", add_bars(known));
     page.add_values(
         "This machine",
         vec![
@@ -59,7 +59,7 @@ pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
 
 /// Explains multi-gen LRU. Sources: the kernel's mm/multigen_lru and admin-guide/mm/multigen_lru
 /// documents. The figures are from docs/measured/claims.md.
-pub(crate) fn mglru(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_mglru(host: &Snapshot, page: &mut Draft) {
     page.add_text(
         "To reclaim memory, the kernel has to know which pages were not used for long. The classic LRU has an active \
          and an inactive list of each kind. The multi-gen LRU (MGLRU, Linux 6.1 and later) sorts pages into four \
@@ -73,9 +73,9 @@ pub(crate) fn mglru(host: &Snapshot, page: &mut Draft) {
         bar("active file", memory.active_file.get()),
         bar("inactive file", memory.inactive_file.get()),
     ];
-    page.bars(
+    page.add_bars(
         "Lists of this machine (with MGLRU: the two youngest generations, and older ones)",
-        bars(known),
+        add_bars(known),
     );
     let enabled = host.mglru.enabled.clone().map(|bits| format!("{bits:#06x}"));
     let enabled = enabled.map(|bits| pagewise_model::Name::from(bits.as_str()));
@@ -108,7 +108,7 @@ pub(crate) fn mglru(host: &Snapshot, page: &mut Draft) {
 }
 
 /// Explains pressure stall information (PSI). Source: the kernel's accounting/psi document.
-pub(crate) fn psi(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_psi(host: &Snapshot, page: &mut Draft) {
     page.add_text(
         "PSI (pressure stall information) is the share of time in which tasks waited for memory: for reclaim, for \
          compaction, or for a page to be read back from swap or from its file. \"some\" means that at least one task \

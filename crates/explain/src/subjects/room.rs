@@ -3,10 +3,10 @@
 
 use pagewise_model::{Bar, Bytes, FreeBlocks, Percent, Snapshot, Zone, ZonePressure};
 
-use crate::page::{Draft, bar, bars, counter, setting, size, value};
+use crate::page::{Draft, add_bars, bar, counter, setting, size, value};
 
 /// Explains available memory. Source: `si_mem_available` in mm/show_mem.c.
-pub(crate) fn available(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_available(host: &Snapshot, page: &mut Draft) {
     let memory = &host.memory;
     page.add_text(
         "MemAvailable is the kernel's estimate of how much memory programs can still allocate before the machine has \
@@ -20,7 +20,7 @@ pub(crate) fn available(host: &Snapshot, page: &mut Draft) {
         bar("page cache", memory.cached.get()),
         bar("anonymous", memory.anon_pages.get()),
     ];
-    page.bars("Memory of this machine", bars(known));
+    page.add_bars("Memory of this machine", add_bars(known));
     page.add_text(
         "The estimate leaves out what the kernel keeps for itself (the reserves up to the high watermark), and, of each \
          cache, half or the sum of the low watermarks, whichever is smaller. Memory in tmpfs (Shmem) is part of the \
@@ -54,7 +54,7 @@ pub(crate) fn available(host: &Snapshot, page: &mut Draft) {
 
 /// Explains the watermarks of zones. Sources: `__setup_per_zone_wmarks` and `zone_watermark_ok` in
 /// mm/page_alloc.c; the kernel's sysctl/vm document.
-pub(crate) fn watermarks(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_watermarks(host: &Snapshot, page: &mut Draft) {
     page.add_text(
         "Memory is divided into zones, and each zone has three watermarks. If its free memory falls below the low watermark, the \
          kernel wakes kswapd, which reclaims memory in the background until the high watermark is reached. Below min, programs \
@@ -77,7 +77,10 @@ pub(crate) fn watermarks(host: &Snapshot, page: &mut Draft) {
             Some(ZonePressure::Direct) => "programs reclaim memory themselves",
             None => "it is not known what the kernel does",
         };
-        page.bars(format!("Zone {} of node {}: {state}", zone.name, zone.node), bars(known));
+        page.add_bars(
+            format!("Zone {} of node {}: {state}", zone.name, zone.node),
+            add_bars(known),
+        );
     }
     page.add_values(
         "This machine",
@@ -111,7 +114,7 @@ fn largest(host: &Snapshot) -> Option<&Zone> {
 /// Explains fragmentation of free memory. Sources: `fragmentation_index` in mm/vmstat.c,
 /// `compaction_suit_allocation_order` and `__compact_finished` in mm/compaction.c; the kernel's
 /// sysctl/vm document.
-pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_fragmentation(host: &Snapshot, page: &mut Draft) {
     let huge = order_of_a_huge_page(host);
     page.add_text(format!(
         "The kernel keeps free memory in blocks of 1, 2, 4 … pages: a block of order N has 2^N pages (the buddy \
@@ -120,7 +123,7 @@ pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
     ));
     if let Some(free) = largest_free(host) {
         let title = format!("Free memory in zone {} of node {}, by order", free.zone, free.node);
-        page.bars(title, blocks(host, free));
+        page.add_bars(title, blocks(host, free));
         if let Some(index) = free.unusable_free_index(huge) {
             let share = Percent::new(index * 100.0);
             page.add_text(format!(

@@ -3,7 +3,7 @@
 
 use pagewise_model::{Bytes, Name, NamedValue, Snapshot};
 
-use crate::page::{Draft, bar, bars, count, size, value};
+use crate::page::{Draft, add_bars, bar, count, size, value};
 
 /// Explains KSM and zmerge. Sources: the kernel's admin-guide/mm/ksm document;
 /// kernel/zmerge/README.md.
@@ -20,7 +20,7 @@ pub(crate) fn explain_ksm(host: &Snapshot, page: &mut Draft) {
         bar("without twin", ksm.pages_unshared.get().map(|pages| size(host, pages))),
         bar("changes too fast", ksm.pages_volatile.get().map(|pages| size(host, pages))),
     ];
-    page.bars("Pages that KSM compares on this machine", bars(known));
+    page.add_bars("Pages that KSM compares on this machine", add_bars(known));
     let profit = ksm.general_profit_bytes.clone().map(|bytes| {
         let size = Bytes::new(bytes.unsigned_abs());
         let sign = if bytes < 0 { "−" } else { "" };

@@ -4,11 +4,11 @@
 use pagewise_facts::tiers;
 use pagewise_model::{Bar, Bytes, NamedValue, Reading, Snapshot, Zram};
 
-use crate::page::{Draft, bar, bars, count, counter, setting, value};
+use crate::page::{Draft, add_bars, bar, count, counter, setting, value};
 
 /// Explains zram. Source: the kernel's blockdev/zram document, and `struct zram_table_entry`. The
 /// figures are from docs/measured/claims.md and docs/measured/zram-or-zswap.md.
-pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_zram(host: &Snapshot, page: &mut Draft) {
     page.add_text(
         "A zram device is a disk in RAM that compresses each page. As swap, it lets the kernel keep cold pages in less \
          memory than they had, and is much faster than a disk. Its size (disksize) limits the data before compression; \
@@ -22,7 +22,7 @@ pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
                 bar("holds", stat.original.get()),
                 bar("takes", stat.memory_used.get()),
             ];
-            page.bars(format!("{} on this machine", device.path()), bars(known));
+            page.add_bars(format!("{} on this machine", device.path()), add_bars(known));
             let rate = device.original_per_memory_used.as_ref().map(|ratio| ratio.get());
             let mut values = vec![
                 value("comp_algorithm", &device.algorithm),
@@ -78,12 +78,12 @@ fn add_order_of_swap(host: &Snapshot, page: &mut Draft) {
         let shown = format!("{} (priority {priority})", used.part_of(size));
         Some(Bar::new(tier.path.to_string(), shown, size.get()))
     });
-    page.bars("Swap areas in the order in which they are filled", shown.collect());
+    page.add_bars("Swap areas in the order in which they are filled", shown.collect());
 }
 
 /// Explains the columns of `mm_stat`. Source: the kernel's blockdev/zram document, and
 /// `mm_stat_show` in drivers/block/zram/zram_drv.c for units.
-pub(crate) fn mm_stat(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_mm_stat(host: &Snapshot, page: &mut Draft) {
     page.add_text(
         "/sys/block/zramN/mm_stat has nine numbers without names. The first five are bytes, the last four pages, \
          whatever a guide says.",
@@ -121,7 +121,7 @@ pub(crate) fn mm_stat(host: &Snapshot, page: &mut Draft) {
             bar("takes (3)", stat.memory_used.get()),
             bar("slot table", device.slot_table.get()),
         ];
-        page.bars("In a picture", bars(known));
+        page.add_bars("In a picture", add_bars(known));
     }
     page.add_correction(
         "mem_limit and mem_used_max are pages",
@@ -140,7 +140,7 @@ pub(crate) fn mm_stat(host: &Snapshot, page: &mut Draft) {
 
 /// Explains zswap. Sources: the kernel's admin-guide/mm/zswap document, mm/zswap.c. The figures are
 /// from docs/measured/zram-or-zswap.md.
-pub(crate) fn zswap(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_zswap(host: &Snapshot, page: &mut Draft) {
     page.add_text(
         "zswap keeps pages compressed in RAM that are on their way to swap on a disk. It is no swap area: each page in \
          its pool has its slot on the disk reserved, so it needs such swap, with room. With its shrinker, it writes \
@@ -160,7 +160,7 @@ pub(crate) fn zswap(host: &Snapshot, page: &mut Draft) {
         bar("pool limit", limit.filter(|_| zswap.enabled.get() == Some(true))),
         bar("swap on disks", Some(disks).filter(|&size| size > Bytes::new(0))),
     ];
-    page.bars("This machine, in sizes", bars(known));
+    page.add_bars("This machine, in sizes", add_bars(known));
     page.add_values(
         "This machine",
         vec![
@@ -191,7 +191,7 @@ pub(crate) fn zswap(host: &Snapshot, page: &mut Draft) {
 
 /// Explains `page-cluster`. Sources: the kernel's sysctl/vm document; `do_swap_page` in mm/memory.c
 /// and `swap_vma_readahead` in mm/swap_state.c. The figures are from docs/bench.md.
-pub(crate) fn page_cluster(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_page_cluster(host: &Snapshot, page: &mut Draft) {
     /// The largest value of page-cluster that the chart shows.
     const LARGEST: u64 = 5;
     page.add_text(
@@ -207,7 +207,7 @@ pub(crate) fn page_cluster(host: &Snapshot, page: &mut Draft) {
         let noun = if pages == 1 { "page" } else { "pages" };
         Bar::new(format!("page-cluster {value}"), format!("{pages} {noun}{mark}"), pages)
     });
-    page.bars("Pages that one fault may read", rows.collect());
+    page.add_bars("Pages that one fault may read", rows.collect());
     page.add_values(
         "This machine",
         vec![
