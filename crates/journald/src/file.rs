@@ -183,7 +183,7 @@ impl<'a> JournalFile<'a> {
             irrelevant: HashSet::new(),
             begins: 0,
         };
-        let header: [u8; HEADER] = file.array(0).ok_or(Unreadable::Garbled)?;
+        let header: [u8; HEADER] = file.read_array(0).ok_or(Unreadable::Garbled)?;
         if header[..8] != *SIGNATURE {
             return Err(Unreadable::Garbled);
         }
@@ -225,14 +225,14 @@ impl<'a> JournalFile<'a> {
     /// the field, and `None` if the file is damaged.
     pub(crate) fn look_up(&mut self, field: &[u8]) -> Option<Option<Field>> {
         let hash = self.hash.compute(field);
-        let bucket: [u8; 8] = self.array(self.table + hash % self.buckets * 16)?;
+        let bucket: [u8; 8] = self.read_array(self.table + hash % self.buckets * 16)?;
         let mut offset = u64::from_le_bytes(bucket);
         for _ in 0..MOST_HOPS {
             if offset == 0 {
                 return Some(None);
             }
-            let header = self.data(offset)?;
-            if u64_at(&header, 16) == hash && self.value(offset)? == field {
+            let header = self.read_data(offset)?;
+            if u64_at(&header, 16) == hash && self.read_value(offset)? == field {
                 let (first_entry, arrays) = (u64_at(&header, 40), u64_at(&header, 48));
                 let count = u64_at(&header, 56);
                 return Some(Some(Field { offset, first_entry, arrays, count }));
@@ -243,7 +243,7 @@ impl<'a> JournalFile<'a> {
     }
 
     /// Returns the entries that have this field.
-    pub(crate) fn entries(&mut self, field: &Field) -> Entries {
+    pub(crate) fn find_entries(&mut self, field: &Field) -> Entries {
         let mut entries = Entries { first: field.first_entry, arrays: Vec::new(), count: 0 };
         if field.first_entry == 0 || field.count == 0 {
             return entries;
@@ -260,7 +260,7 @@ impl<'a> JournalFile<'a> {
             entries.arrays.push((offset, entries.count, count));
             entries.count += count;
             // arrays are appended to the file, so a chain that leads backwards is damaged
-            match self.array(offset + OBJECT_HEADER as u64).map(u64::from_le_bytes) {
+            match self.read_array(offset + OBJECT_HEADER as u64).map(u64::from_le_bytes) {
                 Some(next) if next > offset => offset = next,
                 _ => break,
             }
@@ -278,9 +278,9 @@ impl<'a> JournalFile<'a> {
         let within = Some(number - begins).filter(|within| *within < count)?;
         let at = offset + ARRAY_HEADER + within * self.offset_size();
         let entry = if self.is_compact {
-            self.array(at).map(u32::from_le_bytes)?.into()
+            self.read_array(at).map(u32::from_le_bytes)?.into()
         } else {
-            self.array(at).map(u64::from_le_bytes)?
+            self.read_array(at).map(u64::from_le_bytes)?
         };
         // an array may have unused elements at its end, which are zero
         Some(entry).filter(|entry| *entry != 0)
@@ -302,7 +302,7 @@ impl<'a> JournalFile<'a> {
     /// Reads the header of the entry at this offset.
     pub(crate) fn read_stamp(&mut self, entry: u64) -> Option<Stamp> {
         let size = self.object_size(entry, ENTRY)?;
-        let header: [u8; ENTRY_HEADER] = self.array(entry)?;
+        let header: [u8; ENTRY_HEADER] = self.read_array(entry)?;
         Some(Stamp {
             sequence: u64_at(&header, 16),
             realtime: u64_at(&header, 24),
@@ -313,11 +313,11 @@ impl<'a> JournalFile<'a> {
     }
 
     /// Returns the offsets of the objects that contain an entry's fields.
-    pub(crate) fn fields(&mut self, entry: u64, stamp: &Stamp) -> Option<Vec<u64>> {
+    pub(crate) fn read_fields(&mut self, entry: u64, stamp: &Stamp) -> Option<Vec<u64>> {
         self.budget.take_entry()?;
         let step = if self.is_compact { 4 } else { 16 };
         let count = stamp.size.saturating_sub(ENTRY_HEADER as u64) / step;
-        let all = self.bytes(entry + ENTRY_HEADER as u64, count.min(MOST_FIELDS) * step)?;
+        let all = self.read_bytes(entry + ENTRY_HEADER as u64, count.min(MOST_FIELDS) * step)?;
         let offset = |item: &[u8]| match item {
             [a, b, c, d] => u32::from_le_bytes([*a, *b, *c, *d]).into(),
             item => u64_at(item, 0),
@@ -331,7 +331,7 @@ impl<'a> JournalFile<'a> {
         if self.irrelevant.contains(&offset) {
             return None;
         }
-        let whole = self.value(offset);
+        let whole = self.read_value(offset);
         let found = whole.and_then(|whole| {
             let which = names.iter().position(|name| whole.starts_with(name))?;
             Some((which, whole[names[which].len()..].to_vec()))
@@ -344,11 +344,11 @@ impl<'a> JournalFile<'a> {
 
     /// Returns `NAME=value` of a DATA object; `None` if it is compressed with an unsupported
     /// method.
-    fn value(&mut self, offset: u64) -> Option<Vec<u8>> {
-        let header = self.data(offset)?;
+    fn read_value(&mut self, offset: u64) -> Option<Vec<u8>> {
+        let header = self.read_data(offset)?;
         let begins = if self.is_compact { DATA_HEADER + 8 } else { DATA_HEADER } as u64;
         let stored = u64_at(&header, 8).checked_sub(begins).filter(|size| *size <= LONGEST)?;
-        let stored = self.bytes(offset + begins, stored)?;
+        let stored = self.read_bytes(offset + begins, stored)?;
         match header[1] & (COMPRESSED_XZ | COMPRESSED_LZ4 | COMPRESSED_ZSTD) {
             0 => Some(stored),
             COMPRESSED_LZ4 => decompress_lz4(&stored),
@@ -357,9 +357,9 @@ impl<'a> JournalFile<'a> {
         }
     }
 
-    fn data(&mut self, offset: u64) -> Option<[u8; DATA_HEADER]> {
+    fn read_data(&mut self, offset: u64) -> Option<[u8; DATA_HEADER]> {
         self.object_size(offset, DATA)?;
-        self.array(offset)
+        self.read_array(offset)
     }
 
     /// Returns the size of the object at this offset, if the object has this type and is inside the
@@ -368,7 +368,7 @@ impl<'a> JournalFile<'a> {
         if offset < HEADER as u64 || offset % 8 != 0 {
             return None;
         }
-        let header: [u8; OBJECT_HEADER] = self.array(offset)?;
+        let header: [u8; OBJECT_HEADER] = self.read_array(offset)?;
         let size = u64_at(&header, 8);
         let fits = size >= OBJECT_HEADER as u64 && offset.checked_add(size)? <= self.length;
         (header[0] == kind && fits).then_some(size)
@@ -378,14 +378,14 @@ impl<'a> JournalFile<'a> {
         if self.is_compact { 4 } else { 8 }
     }
 
-    fn array<const N: usize>(&mut self, offset: u64) -> Option<[u8; N]> {
+    fn read_array<const N: usize>(&mut self, offset: u64) -> Option<[u8; N]> {
         let mut array = [0; N];
         self.copy_bytes(offset, &mut array)?;
         Some(array)
     }
 
     /// Returns bytes at an offset of the file, at most [`LONGEST`].
-    fn bytes(&mut self, offset: u64, length: u64) -> Option<Vec<u8>> {
+    fn read_bytes(&mut self, offset: u64, length: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(length.min(LONGEST)).ok()?;
         let mut bytes = vec![0; length];
         self.copy_bytes(offset, &mut bytes)?;
@@ -397,7 +397,8 @@ impl<'a> JournalFile<'a> {
         let mut at = offset;
         while !to.is_empty() {
             let begin = usize::try_from(at % BLOCK as u64).ok()?;
-            let found = self.block(at / BLOCK as u64)?.get(begin..).filter(|it| !it.is_empty())?;
+            let found =
+                self.read_block(at / BLOCK as u64)?.get(begin..).filter(|it| !it.is_empty())?;
             let length = found.len().min(to.len());
             let (now, later) = to.split_at_mut(length);
             now.copy_from_slice(&found[..length]);
@@ -406,7 +407,7 @@ impl<'a> JournalFile<'a> {
         Some(())
     }
 
-    fn block(&mut self, number: u64) -> Option<&[u8]> {
+    fn read_block(&mut self, number: u64) -> Option<&[u8]> {
         if !self.blocks.contains_key(&number) {
             self.budget.take_block()?;
             if self.blocks.len() >= KEPT {

@@ -79,7 +79,7 @@ fn read_newest(
     trusted: Option<Field>,
     most: u64,
 ) -> (Vec<ProgramMessage>, u64) {
-    let entries = file.entries(field);
+    let entries = file.find_entries(field);
     let mut left_out = field.count.saturating_sub(entries.count);
     let from = entries.count.saturating_sub(most);
     left_out += from;
@@ -109,7 +109,7 @@ fn read_entry(
     trusted: Option<Field>,
 ) -> Option<Option<ProgramMessage>> {
     let stamp = file.read_stamp(entry)?;
-    let fields = file.fields(entry, &stamp)?;
+    let fields = file.read_fields(entry, &stamp)?;
     if trusted.is_some_and(|trusted| !fields.contains(&trusted.offset)) {
         return Some(None);
     }

@@ -78,7 +78,7 @@ pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) 
     else {
         return 0;
     };
-    let entries = file.entries(&all);
+    let entries = file.find_entries(&all);
     let mut kernel = Kernel { file, entries, own };
     let windows = kernel.find_windows(reader);
     let mut later = u64::MAX;
@@ -102,7 +102,7 @@ pub fn read_all(file: &mut JournalFile<'_>, mut take: impl FnMut(&KernelMessage)
         // a journal of a user, or a journal without messages of the kernel itself
         [Some(None), _] | [_, Some(None)] => return 0,
     };
-    let entries = file.entries(&all);
+    let entries = file.find_entries(&all);
     // if a chain of arrays ends too early, it has fewer entries than the field states
     let mut missing = all.count.saturating_sub(entries.count);
     let count = entries.count;
@@ -151,7 +151,7 @@ impl Kernel<'_, '_> {
     /// know.
     fn find_marked(&mut self, field: &[u8], reader: &dyn Reader) -> Vec<u64> {
         let Some(field) = self.file.find(field) else { return Vec::new() };
-        let marked = self.file.entries(&field);
+        let marked = self.file.find_entries(&field);
         let from = marked.count.saturating_sub(MOST_MARKS);
         let mut found = Vec::new();
         for mark in (from..marked.count).rev() {
@@ -196,7 +196,7 @@ impl Kernel<'_, '_> {
     fn read_entry(&mut self, number: u64) -> Option<Option<KernelMessage>> {
         let entry = self.file.entry_at(&self.entries, number)?;
         let stamp = self.file.read_stamp(entry)?;
-        let fields = self.file.fields(entry, &stamp)?;
+        let fields = self.file.read_fields(entry, &stamp)?;
         if !fields.contains(&self.own.offset) {
             return Some(None);
         }

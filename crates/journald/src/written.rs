@@ -86,9 +86,9 @@ pub fn journal(variant: &Variant, entries: &[Written]) -> Vec<u8> {
     for (entry, sequence) in entries.iter().zip(1..) {
         file.add(entry, sequence);
     }
-    file.link();
+    file.write_links();
     let begins = entries.first().map_or(0, |entry| entry.realtime);
-    file.put(184, begins);
+    file.write_number(184, begins);
     file.bytes
 }
 
@@ -119,15 +119,16 @@ impl<'a> Writer<'a> {
         let mut file = Self { variant, hash, bytes, table: 0, fields: BTreeMap::new() };
         let buckets = variant.buckets.max(1);
         let zeros = vec![0; usize::try_from(buckets * 16).unwrap_or(16)];
-        file.table = file.object(DATA_HASH_TABLE, 0, &zeros) + 16;
-        file.put(88, HEADER as u64);
-        file.put(104, file.table);
-        file.put(112, buckets * 16);
+        file.table = file.write_object(DATA_HASH_TABLE, 0, &zeros) + 16;
+        file.write_number(88, HEADER as u64);
+        file.write_number(104, file.table);
+        file.write_number(112, buckets * 16);
         file
     }
 
     fn add(&mut self, entry: &Written, sequence: u64) {
-        let mut objects: Vec<u64> = entry.fields.iter().map(|field| self.field(field)).collect();
+        let mut objects: Vec<u64> =
+            entry.fields.iter().map(|field| self.write_field(field)).collect();
         objects.sort_unstable();
         objects.dedup();
         let mut body = Vec::new();
@@ -142,7 +143,7 @@ impl<'a> Writer<'a> {
                 body.extend(0u64.to_le_bytes());
             }
         }
-        let at = self.object(ENTRY, 0, &body);
+        let at = self.write_object(ENTRY, 0, &body);
         for field in &entry.fields {
             if let Some((_, entries)) = self.fields.get_mut(field) {
                 entries.push(at);
@@ -153,7 +154,7 @@ impl<'a> Writer<'a> {
 
     /// Returns the offset of the object of a field. The object is written when the field first
     /// occurs.
-    fn field(&mut self, field: &[u8]) -> u64 {
+    fn write_field(&mut self, field: &[u8]) -> u64 {
         if let Some((object, _)) = self.fields.get(field) {
             return *object;
         }
@@ -167,8 +168,8 @@ impl<'a> Writer<'a> {
         let to_payload = if self.variant.is_compact { DATA_HEADER + 8 } else { DATA_HEADER };
         body.resize(to_payload - 16, 0);
         body.extend(stored);
-        let at = self.object(DATA, flag, &body);
-        self.put(bucket, at);
+        let at = self.write_object(DATA, flag, &body);
+        self.write_number(bucket, at);
         self.fields.insert(field.to_vec(), (at, Vec::new()));
         at
     }
@@ -189,20 +190,20 @@ impl<'a> Writer<'a> {
 
     /// Writes the arrays of entries, and writes the offsets of these arrays into the object of each
     /// field.
-    fn link(&mut self) {
+    fn write_links(&mut self) {
         for (object, entries) in std::mem::take(&mut self.fields).into_values() {
             let at = usize::try_from(object).unwrap_or(0);
             let Some((first, rest)) = entries.split_first() else { continue };
-            self.put(at + 40, *first);
-            self.put(at + 56, entries.len() as u64);
+            self.write_number(at + 40, *first);
+            self.write_number(at + 56, entries.len() as u64);
             let (mut named_at, mut rest, mut room) = (at + 48, rest, 2);
             while !rest.is_empty() {
                 let now = &rest[..room.min(rest.len())];
                 let mut body = 0u64.to_le_bytes().to_vec();
                 body.extend(now.iter().flat_map(|entry| self.offset(*entry)));
                 body.resize(8 + room * if self.variant.is_compact { 4 } else { 8 }, 0);
-                let array = self.object(ENTRY_ARRAY, 0, &body);
-                self.put(named_at, array);
+                let array = self.write_object(ENTRY_ARRAY, 0, &body);
+                self.write_number(named_at, array);
                 named_at = usize::try_from(array).unwrap_or(0) + 16;
                 (rest, room) = (&rest[now.len()..], room * 2);
             }
@@ -216,7 +217,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn object(&mut self, kind: u8, flags: u8, body: &[u8]) -> u64 {
+    fn write_object(&mut self, kind: u8, flags: u8, body: &[u8]) -> u64 {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         let at = self.bytes.len() as u64;
         self.bytes.extend([kind, flags, 0, 0, 0, 0, 0, 0]);
@@ -225,7 +226,7 @@ impl<'a> Writer<'a> {
         at
     }
 
-    fn put(&mut self, at: usize, number: u64) {
+    fn write_number(&mut self, at: usize, number: u64) {
         self.bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
     }
 }
