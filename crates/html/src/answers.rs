@@ -30,7 +30,7 @@ pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
 
 /// Returns the page of `scan`: estimates of compressed memory.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
-    let chart = scanned.estimates.first().and_then(figure::ratios);
+    let chart = scanned.estimates.first().and_then(figure::draw_ratios);
     complete_page(
         "What compressing would save",
         scanned.snapshot,
@@ -49,7 +49,7 @@ pub fn bench(benched: &Benched<'_>) -> String {
 /// Returns the page of `thp`: which memory is in huge pages.
 pub fn thp(seen: &HugeSeen<'_>) -> String {
     let snapshot = &seen.interval.end;
-    let chart = figure::huge(&snapshot.memory);
+    let chart = figure::draw_huge_pages(&snapshot.memory);
     complete_page("Huge pages", snapshot, chart, &text::thp_blocks(seen))
 }
 
@@ -60,7 +60,7 @@ fn complete_page(
     blocks: &[Block],
 ) -> String {
     let mut writer = Writer::of_page(title);
-    writer.figure(&chart.unwrap_or_default());
-    writer.blocks(blocks);
+    writer.write_figure(&chart.unwrap_or_default());
+    writer.write_blocks(blocks);
     page(title, &(head(title, snapshot) + &writer.finish()))
 }

@@ -33,23 +33,23 @@ impl Writer {
         Self { is_whole: true, ..Self::with_title(title) }
     }
 
-    pub(crate) fn blocks(&mut self, blocks: &[Block]) {
-        blocks.iter().for_each(|block| self.block(block));
+    pub(crate) fn write_blocks(&mut self, blocks: &[Block]) {
+        blocks.iter().for_each(|block| self.write_block(block));
     }
 
-    pub(crate) fn block(&mut self, block: &Block) {
+    pub(crate) fn write_block(&mut self, block: &Block) {
         match block {
-            Block::Heading { title, note } => self.heading(title, note),
+            Block::Heading { title, note } => self.write_heading(title, note),
             Block::Prose(text) => self.push(&paragraph(text)),
             Block::Items(items) => self.push(&list(items)),
             Block::Memory { parts, total } => {
                 // the caption contains the note
                 self.note.clear();
-                self.push(&figure::memory(parts, *total));
+                self.push(&figure::draw_memory(parts, *total));
             }
             Block::Command(command) => self.push(&format_command(command)),
-            Block::Fact { label, items } => self.fact(label, items),
-            Block::Table(table) => self.table(table),
+            Block::Fact { label, items } => self.write_fact(label, items),
+            Block::Table(table) => self.write_table(table),
         }
     }
 
@@ -59,7 +59,7 @@ impl Writer {
     }
 
     /// Adds a chart before the content that follows.
-    pub(crate) fn figure(&mut self, svg: &str) {
+    pub(crate) fn write_figure(&mut self, svg: &str) {
         self.end_list();
         self.out += svg;
         self.follows_chart |= !svg.is_empty();
@@ -71,7 +71,7 @@ impl Writer {
         self.out
     }
 
-    fn heading(&mut self, title: &str, note: &str) {
+    fn write_heading(&mut self, title: &str, note: &str) {
         self.flush();
         if !title.is_empty() && self.title != title {
             let element = if self.is_whole { "h2" } else { "h3" };
@@ -81,8 +81,8 @@ impl Writer {
         note.clone_into(&mut self.note);
     }
 
-    fn fact(&mut self, label: &str, items: &[TextCell]) {
-        self.note();
+    fn write_fact(&mut self, label: &str, items: &[TextCell]) {
+        self.write_note();
         if !self.in_list {
             self.out += "<dl>\n";
             self.in_list = true;
@@ -95,7 +95,7 @@ impl Writer {
         self.out += &format!("<dt>{}</dt><dd>{shown}</dd>\n", escape(label));
     }
 
-    fn table(&mut self, table: &TextTable) {
+    fn write_table(&mut self, table: &TextTable) {
         self.end_list();
         let caption = std::mem::take(&mut self.note);
         let caption = if caption.is_empty() { self.title.clone() } else { caption };
@@ -106,7 +106,7 @@ impl Writer {
 
     fn flush(&mut self) {
         self.end_list();
-        self.note();
+        self.write_note();
     }
 
     fn end_list(&mut self) {
@@ -117,7 +117,7 @@ impl Writer {
     }
 
     /// Writes the note as a paragraph if no table used it as its caption.
-    fn note(&mut self) {
+    fn write_note(&mut self) {
         let note = std::mem::take(&mut self.note);
         if !note.is_empty() {
             self.out += &format!("<p class=\"quiet\">{}</p>\n", escape(&note));
@@ -200,9 +200,9 @@ fn format_cell(content: &TextCell) -> String {
 fn format_meter(used: u64, whole: u64) -> String {
     const SIZE: [f64; 2] = [120.0, 12.0];
     let mut svg = Svg::new(SIZE[0] + 2.0);
-    svg.track([1.0, 1.0], SIZE);
+    svg.draw_track([1.0, 1.0], SIZE);
     if used > 0 {
-        svg.area("f-anon", [1.0, 1.0], [length(used, whole, SIZE[0]), SIZE[1]]);
+        svg.draw_area("f-anon", [1.0, 1.0], [length(used, whole, SIZE[0]), SIZE[1]]);
     }
     let percent = length(used, whole, 100.0);
     svg.finish(SIZE[1] + 2.0, &format!("{percent:.0} % used"), "")

@@ -62,7 +62,7 @@ impl Svg {
     }
 
     /// Draws an area. It is at least one unit wide, so that a small value is visible.
-    pub(crate) fn area(&mut self, class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
+    pub(crate) fn draw_area(&mut self, class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
         let ((left, top), (right, bottom)) =
             (round_position([x, y]), round_position([x + width, y + height]));
         let ends = [(left, top), (right.max(left + 1), bottom)];
@@ -70,37 +70,37 @@ impl Svg {
     }
 
     /// Draws the background of a bar, with a frame: the range in which the bar may lie.
-    pub(crate) fn track(&mut self, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
+    pub(crate) fn draw_track(&mut self, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
         let ends = [round_position([x, y]), round_position([x + width, y + height])];
         self.shapes.extend([Shape::Area(FREE, ends), Shape::Frame(ends)]);
     }
 
-    pub(crate) fn axis(&mut self, from: [f64; 2], to: [f64; 2]) {
+    pub(crate) fn draw_axis(&mut self, from: [f64; 2], to: [f64; 2]) {
         self.shapes
             .push(Shape::Line(REST.stroke_width(1), [round_position(from), round_position(to)]));
     }
 
     /// Draws a short line that marks a value.
-    pub(crate) fn mark(&mut self, from: [f64; 2], to: [f64; 2]) {
+    pub(crate) fn draw_mark(&mut self, from: [f64; 2], to: [f64; 2]) {
         self.shapes
             .push(Shape::Line(INK.stroke_width(2), [round_position(from), round_position(to)]));
     }
 
-    pub(crate) fn dot(&mut self, class: &str, at: [f64; 2]) {
+    pub(crate) fn draw_dot(&mut self, class: &str, at: [f64; 2]) {
         self.shapes.push(Shape::Dot(colour(class), round_position(at)));
     }
 
     /// Draws text whose base line is at `y`.
-    pub(crate) fn text(&mut self, anchor: Anchor, at: [f64; 2], text: &str) {
-        self.text_in(INK, anchor, at, text);
+    pub(crate) fn draw_text(&mut self, anchor: Anchor, at: [f64; 2], text: &str) {
+        self.draw_text_in(INK, anchor, at, text);
     }
 
     /// Draws small text in an inconspicuous colour.
-    pub(crate) fn note(&mut self, anchor: Anchor, at: [f64; 2], text: &str) {
-        self.text_in(QUIET, anchor, at, text);
+    pub(crate) fn draw_note(&mut self, anchor: Anchor, at: [f64; 2], text: &str) {
+        self.draw_text_in(QUIET, anchor, at, text);
     }
 
-    fn text_in(&mut self, colour: RGBColor, anchor: Anchor, at: [f64; 2], text: &str) {
+    fn draw_text_in(&mut self, colour: RGBColor, anchor: Anchor, at: [f64; 2], text: &str) {
         let anchor = match anchor {
             Anchor::Start => HPos::Left,
             Anchor::Middle => HPos::Center,
@@ -111,7 +111,7 @@ impl Svg {
     }
 
     /// Returns the chart for a page, with its title below it.
-    pub(crate) fn figure(self, height: f64, title: &str, description: &str) -> String {
+    pub(crate) fn into_figure(self, height: f64, title: &str, description: &str) -> String {
         let svg = self.finish(height, title, description);
         format!("<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escape(title))
     }
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn a_chart_has_its_text_beside_it() {
         let mut svg = Svg::new(100.0);
-        svg.area("f-anon", [0.0, 0.0], [0.0, 10.0]);
-        svg.text(Anchor::End, [1.0, 2.0], "<b>\u{1b}");
+        svg.draw_area("f-anon", [0.0, 0.0], [0.0, 10.0]);
+        svg.draw_text(Anchor::End, [1.0, 2.0], "<b>\u{1b}");
         let svg = svg.finish(20.0, "a & b", "c < d");
         assert!(svg.contains("<title>a &amp; b</title><desc>c &lt; d</desc>"), "{svg}");
         assert!(svg.contains("&lt;b&gt;\\u{1b}") && svg.contains("width=\"1\""), "{svg}");

@@ -9,7 +9,7 @@ use crate::svg::length;
 
 /// Draws the memory that programs use, at its uncompressed size, and the RAM. `None` if nothing is
 /// stored compressed, because both bars would be equal.
-pub(crate) fn effective(memory: &EffectiveMemory) -> Option<String> {
+pub(crate) fn draw_effective_memory(memory: &EffectiveMemory) -> Option<String> {
     if memory.stored.get() == 0 {
         return None;
     }

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Memory};
 use super::rows::{Bar, ROOM, Rows};
 use crate::svg::length;
 
-pub(crate) fn huge(memory: &Memory) -> Option<String> {
+pub(crate) fn draw_huge_pages(memory: &Memory) -> Option<String> {
     let file = memory.cached.get().zip(memory.shmem.get());
     let file = file.map(|(cached, shmem)| cached.saturating_sub(shmem));
     let kinds = [

@@ -14,29 +14,29 @@ const HEIGHT: f64 = 34.0;
 /// the table.
 const NAMED: f64 = 70.0;
 
-pub(crate) fn memory(parts: &[MemoryPart], total: Bytes) -> String {
+pub(crate) fn draw_memory(parts: &[MemoryPart], total: Bytes) -> String {
     bar(parts, total) + &wrap_wide_table("Where memory is", &table(parts, total))
 }
 
 fn bar(parts: &[MemoryPart], total: Bytes) -> String {
     let mut svg = Svg::new(WIDTH);
-    svg.track([1.0, 1.0], [WIDTH - 2.0, HEIGHT - 1.0]);
+    svg.draw_track([1.0, 1.0], [WIDTH - 2.0, HEIGHT - 1.0]);
     let mut x = 0.0;
     for part in parts {
         let width = length(part.bytes.get(), total.get(), WIDTH).min(WIDTH - x);
         if width >= 1.0 {
             // a gap separates neighbouring parts, so that they can be distinguished without colours
-            svg.area(class(part), [x + 1.0, 1.0], [width - 1.0, HEIGHT - 1.0]);
+            svg.draw_area(class(part), [x + 1.0, 1.0], [width - 1.0, HEIGHT - 1.0]);
         }
         if width >= NAMED {
             let at = [x + width / 2.0, HEIGHT + 16.0];
-            svg.note(Anchor::Middle, at, part.name);
+            svg.draw_note(Anchor::Middle, at, part.name);
         }
         x += width;
     }
     let all: Vec<String> =
         parts.iter().map(|part| format!("{} {}", part.name, part.bytes)).collect();
-    svg.figure(HEIGHT + 22.0, &format!("What {total} of RAM are used for"), &all.join(", "))
+    svg.into_figure(HEIGHT + 22.0, &format!("What {total} of RAM are used for"), &all.join(", "))
 }
 
 fn table(parts: &[MemoryPart], total: Bytes) -> String {

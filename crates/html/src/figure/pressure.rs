@@ -8,7 +8,7 @@ use super::rows::{Bar, ROOM, Rows};
 /// Minimum range of the axis, in percent, so that noise does not look large.
 const LEAST: f64 = 10.0;
 
-pub(crate) fn pressure(psi: &Psi) -> Option<String> {
+pub(crate) fn draw_pressure(psi: &Psi) -> Option<String> {
     let all: Vec<(String, Percent, Option<Percent>)> =
         [("memory", &psi.memory), ("io", &psi.io), ("cpu", &psi.cpu)]
             .iter()

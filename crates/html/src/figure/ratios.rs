@@ -6,7 +6,7 @@ use pagewise_model::Estimate;
 use super::rows::{Bar, ROOM, Rows};
 
 /// Draws the compression ratios of a sample; `None` if no ratio is known.
-pub(crate) fn ratios(whole: &Estimate) -> Option<String> {
+pub(crate) fn draw_ratios(whole: &Estimate) -> Option<String> {
     let known: Vec<(String, f64, Option<[f64; 2]>)> = whole
         .algorithms
         .iter()

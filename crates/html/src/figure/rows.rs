@@ -44,20 +44,20 @@ impl Rows {
             description.push(format!("{}: {}", bar.name, bar.value));
             y += STEP;
         }
-        Some(svg.figure(y, title, &description.join("; ")))
+        Some(svg.into_figure(y, title, &description.join("; ")))
     }
 }
 
 fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     let base = y + BAR - 3.0;
-    svg.text(Anchor::End, [LEFT - 10.0, base], &shorten_name(&bar.name, 22));
-    svg.track([LEFT, y], [ROOM, BAR]);
+    svg.draw_text(Anchor::End, [LEFT - 10.0, base], &shorten_name(&bar.name, 22));
+    svg.draw_track([LEFT, y], [ROOM, BAR]);
     let mut x = LEFT;
     for &(class, length) in bar.pieces.iter().filter(|(_, length)| *length > 0.0) {
-        svg.area(class, [x, y], [length, BAR]);
+        svg.draw_area(class, [x, y], [length, BAR]);
         x += length;
     }
-    svg.text(Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
+    svg.draw_text(Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
 }
 
 /// Shortens a name so that it fits next to a bar; the table below the figure contains the complete

@@ -15,7 +15,7 @@ const TITLE: &str =
 /// Vertical distance between two zones: the bar, and the labels of the watermarks below it.
 const STEP: f64 = 44.0;
 
-pub(crate) fn zones(snapshot: &Snapshot) -> Option<String> {
+pub(crate) fn draw_zones(snapshot: &Snapshot) -> Option<String> {
     let shown: Vec<Marks<'_>> = snapshot.zones.iter().filter_map(Marks::from_known).collect();
     if shown.is_empty() {
         return None;
@@ -30,7 +30,7 @@ pub(crate) fn zones(snapshot: &Snapshot) -> Option<String> {
         description.push(zone.describe_zone(several, page_size));
         y += STEP;
     }
-    Some(svg.figure(y, TITLE, &description.join("; ")))
+    Some(svg.into_figure(y, TITLE, &description.join("; ")))
 }
 
 struct Marks<'a> {
@@ -63,13 +63,13 @@ impl<'a> Marks<'a> {
 
     fn draw(&self, svg: &mut Svg, y: f64, several: bool, page_size: Bytes) {
         let base = y + BAR - 3.0;
-        svg.text(Anchor::End, [LEFT - 10.0, base], &self.name(several));
-        svg.track([LEFT, y], [ROOM, BAR]);
+        svg.draw_text(Anchor::End, [LEFT - 10.0, base], &self.name(several));
+        svg.draw_track([LEFT, y], [ROOM, BAR]);
         let width = length(self.free.get(), self.end(), ROOM);
-        svg.area(class(self.state), [LEFT, y], [width, BAR]);
+        svg.draw_area(class(self.state), [LEFT, y], [width, BAR]);
         let more = if self.free.get() > self.end() { "→ " } else { "" };
         let free = format!("{more}{} free", self.free.to_bytes(page_size));
-        svg.text(Anchor::Start, [LEFT + ROOM + 10.0, base], &free);
+        svg.draw_text(Anchor::Start, [LEFT + ROOM + 10.0, base], &free);
         self.draw_marks(svg, y);
     }
 
@@ -77,9 +77,9 @@ impl<'a> Marks<'a> {
         let mut free_from = f64::MIN;
         for (name, pages) in self.marks {
             let x = LEFT + length(pages.get(), self.end(), ROOM);
-            svg.mark([x, y - 3.0], [x, y + BAR + 3.0]);
+            svg.draw_mark([x, y - 3.0], [x, y + BAR + 3.0]);
             if x >= free_from {
-                svg.note(Anchor::Middle, [x, y + BAR + 16.0], name);
+                svg.draw_note(Anchor::Middle, [x, y + BAR + 16.0], name);
                 free_from = x + 34.0;
             }
         }

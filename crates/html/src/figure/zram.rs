@@ -9,7 +9,7 @@ use crate::svg::length;
 
 /// Draws the stored objects of each device by size, with the RAM of their size classes; empty if
 /// the kernel does not report them.
-pub(crate) fn size_classes<'a>(
+pub(crate) fn draw_size_classes<'a>(
     devices: impl Iterator<Item = &'a Zram>,
     page_size: Bytes,
 ) -> Vec<String> {
@@ -38,7 +38,7 @@ fn classes_of(zram: &Zram, page_size: Bytes) -> Option<String> {
 
 /// Draws how much data the zram devices store and how much memory they use; `None` if no device
 /// stores anything.
-pub(crate) fn zram<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<String> {
+pub(crate) fn draw_zram<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<String> {
     let busy: Vec<&Zram> =
         devices.filter(|zram| zram.mm_stat.original.get().is_some_and(|it| it.get() > 0)).collect();
     let sizes = busy.iter().flat_map(|zram| sizes(zram)).filter_map(|(_, _, size)| size.get());

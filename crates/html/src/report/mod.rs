@@ -122,7 +122,7 @@ fn format_contents(chapters: &[Chapter]) -> String {
 
 pub(crate) fn footer(verb: &str, answer: &Answer<'_>) -> String {
     let mut writer = Writer::with_title("");
-    writer.blocks(&text::circumstances(verb, answer));
+    writer.write_blocks(&text::circumstances(verb, answer));
     format!("<footer class=\"quiet\">\n{}</footer>\n", writer.finish())
 }
 
@@ -190,26 +190,26 @@ fn section_with_charts(
         blocks.split_at(usize::from(matches!(blocks.first(), Some(Block::Heading { .. }))));
     // the chapter's title may say more than the title in the terminal
     if let Some(Block::Heading { note, .. }) = heading.first() {
-        writer.block(&Block::Heading { title: title.to_owned(), note: note.clone() });
+        writer.write_block(&Block::Heading { title: title.to_owned(), note: note.clone() });
     }
     let snapshot = &answer.interval.end;
     if let Some(svg) = chart(snapshot, section) {
-        writer.figure(&svg);
+        writer.write_figure(&svg);
     }
     if section == Section::Zram {
-        let charts = figure::size_classes(snapshot.compressed(), snapshot.page_size());
-        charts.iter().for_each(|svg| writer.figure(svg));
+        let charts = figure::draw_size_classes(snapshot.compressed(), snapshot.page_size());
+        charts.iter().for_each(|svg| writer.write_figure(svg));
     }
-    writer.blocks(rest);
+    writer.write_blocks(rest);
     writer.finish()
 }
 
 fn chart(snapshot: &Snapshot, section: Section) -> Option<String> {
     match section {
-        Section::Pressure => figure::pressure(&snapshot.psi),
-        Section::Zones => figure::zones(snapshot),
-        Section::Zram => figure::zram(snapshot.compressed()),
-        Section::Thp => figure::huge(&snapshot.memory),
+        Section::Pressure => figure::draw_pressure(&snapshot.psi),
+        Section::Zones => figure::draw_zones(snapshot),
+        Section::Zram => figure::draw_zram(snapshot.compressed()),
+        Section::Thp => figure::draw_huge_pages(&snapshot.memory),
         _ => None,
     }
 }
@@ -236,7 +236,7 @@ fn format_known_effective_memory(memory: &EffectiveMemory) -> String {
         "{}<p>{} of memory are stored compressed in {} ({:.2} to 1). Without compression, {}{} would be in use \
          instead of {}.</p>\n<p class=\"quiet\">In use: what the kernel does not count as available \
          (MemTotal without MemAvailable).</p>\n",
-        figure::effective(memory).unwrap_or_default(),
+        figure::draw_effective_memory(memory).unwrap_or_default(),
         memory.stored,
         memory.pool,
         ratio.get(),
@@ -249,10 +249,10 @@ fn format_known_effective_memory(memory: &EffectiveMemory) -> String {
 fn kills(snapshot: &Snapshot) -> String {
     let mut writer = Writer::with_title("OOM kills");
     for block in text::oom_kills(snapshot) {
-        if let (Block::Table(_), Some(svg)) = (&block, figure::kills(&snapshot.kernel_log)) {
-            writer.figure(&svg);
+        if let (Block::Table(_), Some(svg)) = (&block, figure::draw_kills(&snapshot.kernel_log)) {
+            writer.write_figure(&svg);
         }
-        writer.block(&block);
+        writer.write_block(&block);
     }
     writer.finish()
 }
@@ -283,7 +283,7 @@ fn format_tables(
         let blocks = text::section(answer, &view, section);
         if is_new && blocks.iter().any(|block| matches!(block, Block::Table(_))) {
             let mut writer = Writer::with_title(&format!("{title} {order}"));
-            writer.blocks(&move_note_to_caption(blocks, &body));
+            writer.write_blocks(&move_note_to_caption(blocks, &body));
             body += &format!("<h3>{title} {order}</h3>\n{}", writer.finish());
         }
     }
