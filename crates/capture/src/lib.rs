@@ -107,7 +107,7 @@ impl Capture {
                 self.files.insert(format!("{}/{path}", end.name), bytes);
             }
             Some((path, Entry::Refused(refusal))) => {
-                refused.insert(path, refusal_text(&plain(&refusal)));
+                refused.insert(path, refusal_text(&redact_refusal(&refusal)));
             }
             None => *self.left_out.entry(words::shape_of_path(path)).or_default() += 1,
         }
@@ -130,7 +130,7 @@ fn clock(end: &TapeEnd) -> End {
 
 /// Replaces the text of a refusal, unless it is plain ASCII, as are the texts of Pagewise and of
 /// the C library.
-fn plain(refusal: &Refusal) -> Refusal {
+fn redact_refusal(refusal: &Refusal) -> Refusal {
     let known = |text: &str| {
         text.len() <= 120 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
     };

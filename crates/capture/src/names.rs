@@ -164,7 +164,7 @@ impl Rename for Names {
     }
 
     fn group(&mut self, path: &[u8]) -> Vec<u8> {
-        self.group_path(path).into_bytes()
+        self.redact_group_path(path).into_bytes()
     }
 
     fn user(&mut self, uid: u32) -> u32 {

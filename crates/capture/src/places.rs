@@ -116,7 +116,7 @@ impl Places {
 
     /// Replaces the path in a line of `/proc/swaps`. The other words in the line are numbers and
     /// types.
-    pub(super) fn swap_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn redact_swap_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let first = words(line).next()?;
         if first == b"Filename" {
             return Some(line.to_vec());
@@ -134,7 +134,7 @@ impl Places {
     }
 
     /// Redacts a line of mountinfo; `None` for mounts that do not concern memory.
-    pub(super) fn mount_line(
+    pub(super) fn redact_mount_line(
         &mut self,
         line: &[u8],
         group: impl FnOnce(&[u8]) -> String,
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_swap_file_stays_below_its_mount_point() {
         let mut places = places();
-        let mounts = redact(|line| places.mount_line(line, |_| "/cg-1".to_owned()), MOUNTS);
+        let mounts = redact(|line| places.redact_mount_line(line, |_| "/cg-1".to_owned()), MOUNTS);
         assert_eq!(
             mounts,
             [
@@ -249,7 +249,7 @@ mod tests {
                 "35 27 0:32 /cg-1 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
             ]
         );
-        let swaps = redact(|line| places.swap_line(line), SWAPS);
+        let swaps = redact(|line| places.redact_swap_line(line), SWAPS);
         assert_eq!(swaps[1], "/mount-1/swap-1\t\tfile\t\t1048572\t\t0\t\t-2");
         assert_eq!(swaps[2], "/dev/zram0      partition\t1048572\t\t0\t\t100");
     }
@@ -267,7 +267,7 @@ mod tests {
     fn an_overlay_tells_its_engine_only() {
         let line =
             b"1 2 0:60 / / rw - overlay overlay rw,lowerdir=/var/lib/docker/bob,upperdir=/bob";
-        let kept = places().mount_line(line, |_| String::new()).unwrap();
+        let kept = places().redact_mount_line(line, |_| String::new()).unwrap();
         let expected = "1 2 0:60 / / rw - overlay overlay rw,lowerdir=/docker/";
         assert_eq!(String::from_utf8(kept).unwrap(), expected);
     }

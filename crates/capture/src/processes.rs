@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Redacts the files of processes: replaces names of programs, users and cgroups by aliases.
 
-use super::files::lines;
+use super::files::redact_lines;
 use super::names::Names;
 use super::words::is_number;
 use pagewise_hostfs::text::{split_three, unescape_name, words};
@@ -44,7 +44,7 @@ const ROLLUP: &[&[u8]] = &[
 
 impl Names {
     /// Replaces the names in a cgroup's path by aliases, folder by folder.
-    pub(super) fn group_path(&mut self, path: &[u8]) -> String {
+    pub(super) fn redact_group_path(&mut self, path: &[u8]) -> String {
         let (path, deleted) = match path.strip_suffix(b" (deleted)") {
             Some(path) => (path, " (deleted)"),
             None => (path, ""),
@@ -56,7 +56,7 @@ impl Names {
 }
 
 /// Redacts `/proc/PID/status`: keeps only the lines in [`STATUS`].
-pub(super) fn status(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn redact_status(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     // each process has sixty lines, every few seconds, so a kept line is copied only once
     let mut kept = Vec::with_capacity(bytes.len() / 2);
     for (at, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
@@ -97,14 +97,14 @@ fn is_state(value: &[u8]) -> bool {
 }
 
 /// Redacts `/proc/PID/comm`: keeps the name of a widely used program, and replaces any other name.
-pub(super) fn comm(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn redact_comm(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let name = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     Some(format!("{}\n", names.program(name)).into_bytes())
 }
 
 /// Redacts `/proc/PID/stat`: replaces the name by its alias, and keeps the fields before the first
 /// address.
-pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn redact_stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     /// Number of fields after the name in `/proc/PID/stat` before the first address: fields 3 to
     /// 24.
     const KEPT: usize = 22;
@@ -130,23 +130,23 @@ pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Redacts `/proc/PID/cgroup`, whose lines look like `4:memory:/path`.
 pub(super) fn redact_cgroup_file(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    lines(bytes, |line| {
+    redact_lines(bytes, |line| {
         let [id, controllers, path] = split_three(line)?;
         let known = controllers.split(|&byte| byte == b',').all(|one| {
             one.is_empty()
                 || one == b"name=systemd"
                 || super::words::CONTROLLERS.iter().any(|known| known.as_bytes() == one)
         });
-        let path = names.group_path(path);
+        let path = names.redact_group_path(path);
         (known && is_number(id)).then(|| [id, controllers, path.as_bytes()].join(&b':'))
     })
 }
 
 /// Redacts `/proc/PID/smaps_rollup`: keeps the sizes, and drops the first line, which contains
 /// addresses.
-pub(super) fn smaps_rollup(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn redact_smaps_rollup(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const HEAD: &[u8] = b"00000000-00000000 ---p 00000000 00:00 0 [rollup]";
-    lines(bytes, |line| {
+    redact_lines(bytes, |line| {
         if line.ends_with(b"[rollup]") {
             return Some(HEAD.to_vec());
         }
@@ -172,14 +172,14 @@ mod tests {
         let text = "Name:\tbob\\\\s\nUmask:\t0022\nUid:\t1000\t1000\t0\t0\nVmRSS:\t 12 kB\nState:\tS (sleeping)\n";
         let expected =
             "Name:\tproc-1\n\nUid:\t1001\t1001\t0\t0\nVmRSS:\t 12 kB\nState:\tS (sleeping)\n";
-        assert_eq!(kept(status, text), expected);
+        assert_eq!(kept(redact_status, text), expected);
     }
 
     #[test]
     fn a_stat_loses_name_and_addresses() {
         let fields: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
         let text = format!("7 (a) (b) S {}\n", fields.join(" "));
-        let kept = kept(stat, &text);
+        let kept = kept(redact_stat, &text);
         assert!(kept.starts_with("7 (proc-1) S 4 5 6 "), "{kept}");
         assert!(kept.contains(" 23 24 0 0 "), "{kept}");
         assert_eq!(kept.split(' ').count(), 52);
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_rollup_loses_its_addresses() {
         let text = "5566-7ffd ---p 00000000 00:00 0    [rollup]\nRss:   12 kB\nSecret: bob\n";
-        let kept = kept(smaps_rollup, text);
+        let kept = kept(redact_smaps_rollup, text);
         assert_eq!(kept, "00000000-00000000 ---p 00000000 00:00 0 [rollup]\nRss:   12 kB\n\n");
     }
 }

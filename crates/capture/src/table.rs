@@ -27,117 +27,117 @@ type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
 #[rustfmt::skip]
 const ROWS: &[(&str, Keep)] = &[
     // files about memory as a whole
-    ("proc/meminfo", by::verbatim), ("proc/uptime", by::numbers), ("proc/vmstat", by::verbatim), ("proc/zoneinfo", by::verbatim),
-    ("proc/buddyinfo", by::verbatim), ("proc/pressure/{any}", by::verbatim),
-    ("proc/spl/kstat/zfs/arcstats", by::arcstats),
+    ("proc/meminfo", by::keep_ascii), ("proc/uptime", by::redact_numbers), ("proc/vmstat", by::keep_ascii), ("proc/zoneinfo", by::keep_ascii),
+    ("proc/buddyinfo", by::keep_ascii), ("proc/pressure/{any}", by::keep_ascii),
+    ("proc/spl/kstat/zfs/arcstats", by::redact_arcstats),
     // files about the machine
-    ("proc/sys/kernel/random/boot_id", by::boot_id), ("proc/sys/kernel/hostname", by::host_name),
-    ("proc/sys/kernel/osrelease", by::release), ("proc/sys/kernel/arch", by::verbatim),
-    ("proc/cpuinfo", by::cpuinfo), ("proc/cmdline", by::command_line),
-    ("sys/devices/system/cpu/online", by::numbers),
-    ("sys/devices/system/clocksource/clocksource{n}/available_clocksource", by::verbatim),
-    ("sys/class/dmi/id/sys_vendor", by::maker), ("sys/class/dmi/id/product_name", by::maker),
-    ("sys/class/dmi/id/board_vendor", by::maker), ("sys/class/dmi/id/bios_vendor", by::maker),
-    ("sys/hypervisor/type", by::kind), ("proc/xen/capabilities", by::xen),
-    ("proc/device-tree/compatible", by::device_tree),
-    ("proc/device-tree/hypervisor/compatible", by::device_tree),
-    ("proc/1/environ", by::redact_environ_to_container), ("run/systemd/container", by::kind),
-    (".dockerenv", by::presence), ("run/.containerenv", by::presence),
-    ("proc/vz", by::presence), ("proc/bc", by::presence),
+    ("proc/sys/kernel/random/boot_id", by::redact_boot_id), ("proc/sys/kernel/hostname", by::redact_host_name),
+    ("proc/sys/kernel/osrelease", by::redact_release), ("proc/sys/kernel/arch", by::keep_ascii),
+    ("proc/cpuinfo", by::redact_cpuinfo), ("proc/cmdline", by::redact_command_line),
+    ("sys/devices/system/cpu/online", by::redact_numbers),
+    ("sys/devices/system/clocksource/clocksource{n}/available_clocksource", by::keep_ascii),
+    ("sys/class/dmi/id/sys_vendor", by::redact_maker), ("sys/class/dmi/id/product_name", by::redact_maker),
+    ("sys/class/dmi/id/board_vendor", by::redact_maker), ("sys/class/dmi/id/bios_vendor", by::redact_maker),
+    ("sys/hypervisor/type", by::redact_kind), ("proc/xen/capabilities", by::redact_xen),
+    ("proc/device-tree/compatible", by::redact_device_tree),
+    ("proc/device-tree/hypervisor/compatible", by::redact_device_tree),
+    ("proc/1/environ", by::redact_environ_to_container), ("run/systemd/container", by::redact_kind),
+    (".dockerenv", by::redact_to_presence), ("run/.containerenv", by::redact_to_presence),
+    ("proc/vz", by::redact_to_presence), ("proc/bc", by::redact_to_presence),
     // files about how the kernel was built
-    ("proc/config.gz", by::config_gz), ("boot/config-{release}", by::config),
-    ("lib/modules/{release}/config", by::config),
-    ("lib/modules/{release}/modules.dep", by::module_list),
-    ("lib/modules/{release}/modules.builtin", by::module_list),
-    ("run/booted-system/kernel-modules/lib/modules/{release}/modules.dep", by::module_list),
-    ("run/booted-system/kernel-modules/lib/modules/{release}/modules.builtin", by::module_list),
-    ("proc/crypto", by::compressor_names), ("sys/module/zstd/initstate", by::verbatim),
-    ("sys/module/zram/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
+    ("proc/config.gz", by::redact_config_gz), ("boot/config-{release}", by::redact_config),
+    ("lib/modules/{release}/config", by::redact_config),
+    ("lib/modules/{release}/modules.dep", by::redact_module_list),
+    ("lib/modules/{release}/modules.builtin", by::redact_module_list),
+    ("run/booted-system/kernel-modules/lib/modules/{release}/modules.dep", by::redact_module_list),
+    ("run/booted-system/kernel-modules/lib/modules/{release}/modules.builtin", by::redact_module_list),
+    ("proc/crypto", by::redact_compressor_names), ("sys/module/zstd/initstate", by::keep_ascii),
+    ("sys/module/zram/initstate", by::keep_ascii), ("dev/userfaultfd", by::redact_to_presence),
     // files about swap, devices and mounts
-    ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
-    ("proc/diskstats", by::disk_stats),
-    ("statfs/{device}", by::numbers), ("processes/left_out", by::numbers), ("proc/sysvipc/shm", by::system_v), ("proc/sysvipc/msg", by::system_v),
-    ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
-    ("sys/block/{disk}/loop/backing_file", by::place),
-    ("sys/block/{disk}/dm/uuid", by::dm_uuid), ("sys/block/{disk}/slaves/{disk}", by::presence),
-    ("sys/block/{disk}/holders/{disk}", by::presence),
-    ("sys/class/block/{disk}/uevent", by::disk_event),
-    ("sys/dev/block/{device}/uevent", by::disk_event),
-    ("run/udev/data/b{device}", by::udev), ("dev/{disk}", by::signature),
-    ("sys/class/zram-control", by::presence),
-    ("sys/kernel/debug/zram/zram{n}/block_state", by::presence),
-    ("sys/kernel/debug/zsmalloc/zram{n}/classes", by::verbatim),
-    ("sys/block/zram{n}/backing_dev", by::place), ("sys/block/zram{n}/{any}", by::verbatim),
-    ("sys/block/zmerge{n}/{any}", by::verbatim),
-    ("sys/module/zswap/parameters/{any}", by::verbatim),
-    ("dev/kmsg", by::kernel_log), ("journal/kernel", by::kernel_journal),
-    ("journal/programs", by::program_count),
-    ("var/log/journal", by::presence), ("run/log/journal", by::presence),
+    ("proc/swaps", by::redact_swaps), ("proc/self/mountinfo", by::redact_mountinfo),
+    ("proc/diskstats", by::redact_disk_stats),
+    ("statfs/{device}", by::redact_numbers), ("processes/left_out", by::redact_numbers), ("proc/sysvipc/shm", by::redact_system_v), ("proc/sysvipc/msg", by::redact_system_v),
+    ("sys/block/{disk}/queue/rotational", by::redact_numbers), ("sys/block/{disk}/dm/name", by::redact_dm_name),
+    ("sys/block/{disk}/loop/backing_file", by::redact_place),
+    ("sys/block/{disk}/dm/uuid", by::redact_dm_uuid), ("sys/block/{disk}/slaves/{disk}", by::redact_to_presence),
+    ("sys/block/{disk}/holders/{disk}", by::redact_to_presence),
+    ("sys/class/block/{disk}/uevent", by::redact_disk_event),
+    ("sys/dev/block/{device}/uevent", by::redact_disk_event),
+    ("run/udev/data/b{device}", by::redact_udev), ("dev/{disk}", by::redact_signature),
+    ("sys/class/zram-control", by::redact_to_presence),
+    ("sys/kernel/debug/zram/zram{n}/block_state", by::redact_to_presence),
+    ("sys/kernel/debug/zsmalloc/zram{n}/classes", by::keep_ascii),
+    ("sys/block/zram{n}/backing_dev", by::redact_place), ("sys/block/zram{n}/{any}", by::keep_ascii),
+    ("sys/block/zmerge{n}/{any}", by::keep_ascii),
+    ("sys/module/zswap/parameters/{any}", by::keep_ascii),
+    ("dev/kmsg", by::redact_kernel_log), ("journal/kernel", by::redact_kernel_journal),
+    ("journal/programs", by::redact_program_count),
+    ("var/log/journal", by::redact_to_presence), ("run/log/journal", by::redact_to_presence),
     // settings of memory management
-    ("proc/sys/vm/{any}", by::numbers), ("proc/sys/kernel/numa_balancing", by::numbers),
-    ("sys/kernel/mm/transparent_hugepage/{any}", by::verbatim),
-    ("sys/kernel/mm/transparent_hugepage/khugepaged/{any}", by::verbatim),
-    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB/{any}", by::verbatim),
-    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB/stats/{any}", by::numbers),
-    ("sys/kernel/mm/hugepages", by::presence),
-    ("sys/kernel/mm/hugepages/hugepages-{n}kB/{any}", by::numbers),
-    ("sys/devices/system/node/node{n}/hugepages/hugepages-{n}kB/{any}", by::numbers),
-    ("sys/kernel/mm/ksm/{any}", by::verbatim), ("sys/kernel/mm/lru_gen/{any}", by::numbers),
-    ("sys/kernel/mm/swap/{any}", by::numbers), ("sys/kernel/mm/numa/{any}", by::numbers),
-    ("sys/kernel/mm/page_idle/bitmap", by::presence), ("sys/kernel/debug/lru_gen", by::presence),
-    ("sys/kernel/mm/damon/admin", by::presence),
-    ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", by::numbers),
-    ("sys/kernel/mm/damon/admin/kdamonds/{n}/state", by::verbatim),
-    ("sys/kernel/mm/mempolicy/weighted_interleave", by::presence),
+    ("proc/sys/vm/{any}", by::redact_numbers), ("proc/sys/kernel/numa_balancing", by::redact_numbers),
+    ("sys/kernel/mm/transparent_hugepage/{any}", by::keep_ascii),
+    ("sys/kernel/mm/transparent_hugepage/khugepaged/{any}", by::keep_ascii),
+    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB/{any}", by::keep_ascii),
+    ("sys/kernel/mm/transparent_hugepage/hugepages-{n}kB/stats/{any}", by::redact_numbers),
+    ("sys/kernel/mm/hugepages", by::redact_to_presence),
+    ("sys/kernel/mm/hugepages/hugepages-{n}kB/{any}", by::redact_numbers),
+    ("sys/devices/system/node/node{n}/hugepages/hugepages-{n}kB/{any}", by::redact_numbers),
+    ("sys/kernel/mm/ksm/{any}", by::keep_ascii), ("sys/kernel/mm/lru_gen/{any}", by::redact_numbers),
+    ("sys/kernel/mm/swap/{any}", by::redact_numbers), ("sys/kernel/mm/numa/{any}", by::redact_numbers),
+    ("sys/kernel/mm/page_idle/bitmap", by::redact_to_presence), ("sys/kernel/debug/lru_gen", by::redact_to_presence),
+    ("sys/kernel/mm/damon/admin", by::redact_to_presence),
+    ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", by::redact_numbers),
+    ("sys/kernel/mm/damon/admin/kdamonds/{n}/state", by::keep_ascii),
+    ("sys/kernel/mm/mempolicy/weighted_interleave", by::redact_to_presence),
     // files about what is set at boot; configuration files are in `settings_row`
-    (sysctl::BOOTED_BY_SYSTEMD, by::presence),
-    ("usr/lib/systemd/system-generators/zram-generator", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/zramswap.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/zram-config.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/systemd-swap.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/systemd-oomd.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/earlyoom.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/nohang.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/nohang-desktop.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/tuned.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/tlp.service", by::presence),
-    ("etc/systemd/system/multi-user.target.wants/laptop-mode.service", by::presence),
-    ("etc/tuned/active_profile", by::tuned_profiles), ("etc/tuned/tuned-main.conf", by::tuned_main),
-    ("sys/power/resume", by::numbers),
+    (sysctl::BOOTED_BY_SYSTEMD, by::redact_to_presence),
+    ("usr/lib/systemd/system-generators/zram-generator", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/zramswap.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/zram-config.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/systemd-swap.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/systemd-oomd.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/earlyoom.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/nohang.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/nohang-desktop.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/tuned.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/tlp.service", by::redact_to_presence),
+    ("etc/systemd/system/multi-user.target.wants/laptop-mode.service", by::redact_to_presence),
+    ("etc/tuned/active_profile", by::redact_tuned_profiles), ("etc/tuned/tuned-main.conf", by::redact_tuned_main),
+    ("sys/power/resume", by::redact_numbers),
     // files of processes
-    ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
-    ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim), ("proc/{n}/fdinfo", by::verbatim), ("proc/{n}/map_files", by::verbatim),
-    ("proc/{n}/cgroup", of::redact_cgroup_file), ("proc/{n}/smaps_rollup", of::smaps_rollup),
-    ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
-    ("proc/{n}/limits", by::verbatim),
+    ("proc/{n}/status", of::redact_status), ("proc/{n}/comm", of::redact_comm), ("proc/{n}/stat", of::redact_stat),
+    ("proc/{n}/statm", by::redact_numbers), ("proc/{n}/fd", by::keep_ascii), ("proc/{n}/fdinfo", by::keep_ascii), ("proc/{n}/map_files", by::keep_ascii),
+    ("proc/{n}/cgroup", of::redact_cgroup_file), ("proc/{n}/smaps_rollup", of::redact_smaps_rollup),
+    ("proc/{n}/schedstat", by::redact_numbers), ("proc/{n}/task/{n}/children", by::redact_numbers),
+    ("proc/{n}/limits", by::keep_ascii),
 ];
 
 /// Files of a cgroup that are kept, for all cgroup versions. They contain keywords of the kernel
 /// with numbers. `memory.kmem.slabinfo`, `cgroup.procs` and similar files are not among them.
 #[rustfmt::skip]
 const GROUP_FILES: &[(&str, Keep)] = &[
-    ("cgroup.controllers", by::verbatim), ("cgroup.pressure", by::numbers),
-    ("cgroup.events", by::verbatim), ("cgroup.stat", by::verbatim),
-    ("memory.current", by::numbers), ("memory.peak", by::numbers), ("memory.min", by::numbers),
-    ("memory.low", by::numbers), ("memory.high", by::numbers), ("memory.max", by::numbers),
-    ("memory.stat", by::verbatim), ("memory.events", by::verbatim),
-    ("io.max", by::verbatim), ("memory.pressure", by::verbatim), ("memory.oom.group", by::numbers),
-    ("memory.reclaim", by::presence), ("memory.swap.current", by::numbers),
-    ("memory.swap.peak", by::numbers), ("memory.swap.high", by::numbers),
-    ("memory.swap.max", by::numbers),
-    ("memory.zswap.current", by::numbers), ("memory.zswap.max", by::numbers),
-    ("memory.zswap.writeback", by::numbers), ("memory.usage_in_bytes", by::numbers),
-    ("memory.max_usage_in_bytes", by::numbers), ("memory.limit_in_bytes", by::numbers),
-    ("memory.memsw.limit_in_bytes", by::numbers), ("memory.failcnt", by::numbers),
-    ("memory.swappiness", by::numbers), ("memory.oom_control", by::verbatim),
-    ("pids.current", by::numbers), ("pids.max", by::numbers), ("pids.events", by::verbatim),
+    ("cgroup.controllers", by::keep_ascii), ("cgroup.pressure", by::redact_numbers),
+    ("cgroup.events", by::keep_ascii), ("cgroup.stat", by::keep_ascii),
+    ("memory.current", by::redact_numbers), ("memory.peak", by::redact_numbers), ("memory.min", by::redact_numbers),
+    ("memory.low", by::redact_numbers), ("memory.high", by::redact_numbers), ("memory.max", by::redact_numbers),
+    ("memory.stat", by::keep_ascii), ("memory.events", by::keep_ascii),
+    ("io.max", by::keep_ascii), ("memory.pressure", by::keep_ascii), ("memory.oom.group", by::redact_numbers),
+    ("memory.reclaim", by::redact_to_presence), ("memory.swap.current", by::redact_numbers),
+    ("memory.swap.peak", by::redact_numbers), ("memory.swap.high", by::redact_numbers),
+    ("memory.swap.max", by::redact_numbers),
+    ("memory.zswap.current", by::redact_numbers), ("memory.zswap.max", by::redact_numbers),
+    ("memory.zswap.writeback", by::redact_numbers), ("memory.usage_in_bytes", by::redact_numbers),
+    ("memory.max_usage_in_bytes", by::redact_numbers), ("memory.limit_in_bytes", by::redact_numbers),
+    ("memory.memsw.limit_in_bytes", by::redact_numbers), ("memory.failcnt", by::redact_numbers),
+    ("memory.swappiness", by::redact_numbers), ("memory.oom_control", by::keep_ascii),
+    ("pids.current", by::redact_numbers), ("pids.max", by::redact_numbers), ("pids.events", by::keep_ascii),
 ];
 
 /// Redacts the path and the contents of a file; `None` if the file must be dropped.
 pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(String, Entry)> {
     let (path, keep) = match names.places.hierarchy(path) {
         Some((root, rest)) => group_row(&root, rest, names)?,
-        None => settings_row(path, names).or_else(|| row(path, names))?,
+        None => settings_row(path, names).or_else(|| row_of_path(path, names))?,
     };
     let entry = match entry {
         Entry::File(bytes) if bytes.is_empty() => Entry::File(Vec::new()),
@@ -152,17 +152,17 @@ pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(St
 fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)> {
     let (group, file) = rest.rsplit_once('/').unwrap_or(("", rest));
     if let Some((file, keep)) = GROUP_FILES.iter().find(|(known, _)| *known == file) {
-        let group = names.group_path(group.as_bytes());
+        let group = names.redact_group_path(group.as_bytes());
         let parts = [root, &group, file];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         return Some((parts.join("/"), *keep));
     }
     // A path that is not listed may be a file, whose name the kernel chooses, or a folder, whose
     // name people choose. They cannot be distinguished, so both are dropped.
-    (rest.is_empty()).then(|| (root.to_owned(), by::presence as Keep))
+    (rest.is_empty()).then(|| (root.to_owned(), by::redact_to_presence as Keep))
 }
 
-fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
+fn row_of_path(path: &str, names: &Names) -> Option<(String, Keep)> {
     let listed =
         ROWS.iter().find_map(|(pattern, keep)| Some((match_pattern(pattern, path, names)?, *keep)));
     listed.or_else(|| knob_row(path, names))
@@ -177,15 +177,15 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
         return None;
     }
     let single: [(&str, Keep); 3] = [
-        (sysctl::CONF, by::sysctl),
-        (swap_areas::FSTAB, by::fstab),
-        (zram_managers::ZRAM_TOOLS, by::zram_tools),
+        (sysctl::CONF, by::redact_sysctl),
+        (swap_areas::FSTAB, by::redact_fstab),
+        (zram_managers::ZRAM_TOOLS, by::redact_zram_tools),
     ];
     if let Some((_, keep)) = single.into_iter().find(|(known, _)| *known == path) {
         return Some((path.to_owned(), keep));
     }
     if zram_managers::generator_files().iter().any(|known| known == path) {
-        return Some((path.to_owned(), by::generator));
+        return Some((path.to_owned(), by::redact_generator));
     }
     let (folder, file) = path.rsplit_once('/')?;
     if let Some((place, profile)) = folder.rsplit_once('/').filter(|_| file == tuned::FILE) {
@@ -210,15 +210,15 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
 /// then, because it may hide other files.
 fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
     if zram_managers::is_generator_file(&format!("{folder}/x")) {
-        return Some((".conf", by::generator));
+        return Some((".conf", by::redact_generator));
     }
     type Kind = (&'static str, &'static str, Keep, Keep);
     const KINDS: [Kind; 5] = [
-        ("sysctl.d", ".conf", by::sysctl, by::sysctl),
-        ("tmpfiles.d", ".conf", by::tmpfiles, by::tmpfiles_of_package),
-        ("udev/rules.d", ".rules", by::udev_rules, by::udev_rules_of_package),
-        ("modprobe.d", ".conf", by::modprobe, by::modprobe_of_package),
-        ("modules-load.d", ".conf", by::modules_load, by::modules_load_of_package),
+        ("sysctl.d", ".conf", by::redact_sysctl, by::redact_sysctl),
+        ("tmpfiles.d", ".conf", by::redact_tmpfiles, by::redact_tmpfiles_of_package),
+        ("udev/rules.d", ".rules", by::redact_udev_rules, by::redact_udev_rules_of_package),
+        ("modprobe.d", ".conf", by::redact_modprobe, by::redact_modprobe_of_package),
+        ("modules-load.d", ".conf", by::redact_modules_load, by::redact_modules_load_of_package),
     ];
     let is_in = |(name, ..): &Kind| is_systemd_folder(folder, name);
     let (_, suffix, local, of_package) = KINDS.into_iter().find(is_in)?;
@@ -232,7 +232,7 @@ fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep
         && (units::FOLDERS.contains(&folder) || folder.ends_with(".target.wants"))
     {
         let is_units = units::FOLDERS.contains(&folder);
-        let keep = if is_units { by::swap_unit as Keep } else { by::presence };
+        let keep = if is_units { by::redact_swap_unit as Keep } else { by::redact_to_presence };
         let known = ["swap.target.wants", "multi-user.target.wants"];
         let of_target = folder.rsplit('/').next().unwrap_or_default();
         let name = names.swap_unit(file);
@@ -241,14 +241,14 @@ fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep
     }
     if units::FOLDERS.contains(&folder) {
         let name = units::is_unit(file).then(|| names.group(file.as_bytes()))?;
-        return Some((format!("{folder}/{name}"), by::unit));
+        return Some((format!("{folder}/{name}"), by::redact_unit));
     }
     let (place, unit) =
         folder.rsplit_once('/').filter(|(place, _)| units::FOLDERS.contains(place))?;
     let unit = unit.strip_suffix(".d").filter(|unit| units::is_unit(unit))?;
     let unit = names.group(unit.as_bytes());
     let file = file.ends_with(".conf").then(|| names.settings_file(file, ".conf"))?;
-    Some((format!("{place}/{unit}.d/{file}"), by::unit))
+    Some((format!("{place}/{unit}.d/{file}"), by::redact_unit))
 }
 
 /// Returns the redacted path of a setting in the table, and how its file is redacted. Settings with
@@ -261,9 +261,9 @@ fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
 
 fn redaction_for(domain: Domain) -> Keep {
     match domain {
-        Domain::Word { .. } | Domain::Listed => by::verbatim,
-        Domain::Text | Domain::Trigger => by::presence,
-        _ => by::numbers,
+        Domain::Word { .. } | Domain::Listed => by::keep_ascii,
+        Domain::Text | Domain::Trigger => by::redact_to_presence,
+        _ => by::redact_numbers,
     }
 }
 
@@ -422,7 +422,7 @@ mod tests {
         for knob in KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}")) {
             let path =
                 knob.path.replace("{N}", "0").replace("{node}", "0").replace("{size}", "64kB");
-            assert!(row(&path, &names).is_some(), "{path}");
+            assert!(row_of_path(&path, &names).is_some(), "{path}");
         }
     }
 

@@ -12,7 +12,7 @@ use pagewise_hostfs::{Entry, Files};
 use pagewise_observe::{Rest, Tape, TapeEnd};
 
 use super::names::Names;
-use super::{Capture, Stream, clock, plain, table};
+use super::{Capture, Stream, clock, redact_refusal, table};
 
 /// A recording over time: its last reading, and the aliases used so far.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ fn redact(end: &TapeEnd, names: &mut Names) -> Files {
 /// Redacts a file, without the text of a refusal that Pagewise did not write.
 fn without_text((path, entry): (String, Entry)) -> (String, Entry) {
     match entry {
-        Entry::Refused(refusal) => (path, Entry::Refused(plain(&refusal))),
+        Entry::Refused(refusal) => (path, Entry::Refused(redact_refusal(&refusal))),
         file @ Entry::File(_) => (path, file),
     }
 }
