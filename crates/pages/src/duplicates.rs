@@ -151,7 +151,7 @@ impl Stream {
         if is_kept(mark, halvings) {
             self.marks.push(mark);
         } else {
-            leave_out(&mut self.left_out, mark, page);
+            add_left_out(&mut self.left_out, mark, page);
         }
     }
 
@@ -160,7 +160,7 @@ impl Stream {
         marks.retain(|mark| {
             let kept = is_kept(*mark, halvings);
             if !kept {
-                leave_out(left_out, *mark, page);
+                add_left_out(left_out, *mark, page);
             }
             kept
         });
@@ -173,7 +173,7 @@ fn is_kept(mark: u64, halvings: u32) -> bool {
     mark.leading_zeros() >= halvings
 }
 
-fn leave_out(sums: &mut Sums, mark: u64, page: usize) {
+fn add_left_out(sums: &mut Sums, mark: u64, page: usize) {
     if let Some(size) = size_of(mark, page) {
         sums.add(size as f64);
     }

@@ -21,7 +21,7 @@ pub enum ZstdCall {
 }
 
 /// Size of the output buffer in bytes, sufficient for incompressible pages.
-fn room(page: usize) -> usize {
+fn output_room(page: usize) -> usize {
     page + page / 8 + 64
 }
 
@@ -53,7 +53,7 @@ impl Zstd {
     }
 
     pub(crate) fn size(&mut self, page: &[u8]) -> usize {
-        self.out.resize(room(page.len()), 0);
+        self.out.resize(output_room(page.len()), 0);
         self.context.compress2(self.out.as_mut_slice(), page).unwrap_or(page.len())
     }
 }
@@ -71,7 +71,7 @@ impl Deflate {
     }
 
     pub(crate) fn size(&mut self, page: &[u8]) -> usize {
-        self.out.resize(room(page.len()), 0);
+        self.out.resize(output_room(page.len()), 0);
         self.stream.reset();
         match self.stream.compress(page, &mut self.out, FlushCompress::Finish) {
             Ok(flate2::Status::StreamEnd) => {
@@ -93,7 +93,7 @@ impl Lz4hc {
     }
 
     pub(crate) fn size(&mut self, page: &[u8]) -> usize {
-        self.out.resize(room(page.len()), 0);
+        self.out.resize(output_room(page.len()), 0);
         let mode = Some(CompressionMode::HIGHCOMPRESSION(self.level));
         lz4::block::compress_to_buffer(page, mode, false, &mut self.out).unwrap_or(page.len())
     }

@@ -60,7 +60,7 @@ impl Engine {
     pub fn add(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         tally.sized += 1;
         if self.tally_filled(page, place, tally) {
-            tally.algorithms.iter_mut().for_each(|stores| stores.nothing(place.share));
+            tally.algorithms.iter_mut().for_each(|stores| stores.add_same_filled(place.share));
         } else {
             self.size(page, place, tally);
         }
@@ -229,7 +229,7 @@ impl Stores {
         }
     }
 
-    fn nothing(&mut self, share: f64) {
+    fn add_same_filled(&mut self, share: f64) {
         self.compressed.add_share(0.0, share);
         self.memory.add_share(0.0, share);
     }
