@@ -87,7 +87,7 @@ impl Mapping {
         let shared = rights.get(3) == Some(&b's');
         let writable = rights.get(1) == Some(&b'w');
         let executable = rights.get(2) == Some(&b'x');
-        let label = label(name, shared);
+        let label = label_of_name(name, shared);
         let (offset, inode) = (whole_hexadecimal(offset)?, number(inode)?);
         Some(Self {
             start,
@@ -147,7 +147,7 @@ impl Mapping {
 
 /// Returns what the name of a mapping shows. Programs may give memory any name, even with brackets;
 /// the kernel prints such names as `[anon:…]`.
-fn label(name: &[u8], shared: bool) -> Label {
+fn label_of_name(name: &[u8], shared: bool) -> Label {
     const MEMORY: [&[u8]; 4] = [b"[heap]", b"[stack", b"[anon:", b"[anon_shmem:"];
     if name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known)) {
         return Label::Memory;
@@ -184,8 +184,8 @@ fn whole_hexadecimal(word: &[u8]) -> Option<u64> {
 
 /// Returns the kinds of the file systems in `/proc/PID/mountinfo`, by device number.
 pub fn filesystems(mountinfo: &[u8]) -> HashMap<(u32, u32), Filesystem> {
-    let lines = mountinfo.split(|&byte| byte == b'\n').filter_map(mount);
-    lines.map(|mount| (mount.device, filesystem(mount.kind))).collect()
+    let lines = mountinfo.split(|&byte| byte == b'\n').filter_map(parse_mount);
+    lines.map(|mount| (mount.device, kind_of_filesystem(mount.kind))).collect()
 }
 
 /// A line of `/proc/PID/mountinfo`.
@@ -196,7 +196,7 @@ pub(crate) struct Mount<'a> {
     pub(crate) kind: &'a str,
 }
 
-pub(crate) fn mount(line: &[u8]) -> Option<Mount<'_>> {
+pub(crate) fn parse_mount(line: &[u8]) -> Option<Mount<'_>> {
     let text = std::str::from_utf8(line).ok()?;
     let mut words = text.split(' ');
     let number = words.next()?.parse().ok()?;
@@ -205,7 +205,7 @@ pub(crate) fn mount(line: &[u8]) -> Option<Mount<'_>> {
     Some(Mount { number, device: (major.parse().ok()?, minor.parse().ok()?), kind })
 }
 
-fn filesystem(kind: &str) -> Filesystem {
+fn kind_of_filesystem(kind: &str) -> Filesystem {
     match kind {
         "tmpfs" => Filesystem::Shmem,
         "sysfs" | "proc" | "devtmpfs" | "hugetlbfs" | "debugfs" | "tracefs" | "securityfs"

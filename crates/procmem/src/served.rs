@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use crate::backing::{Mapping, Mount, mount};
+use crate::backing::{Mapping, Mount, parse_mount};
 use crate::devices::own_shared_memory;
 use crate::open;
 
@@ -50,7 +50,7 @@ impl MountTable {
 
     fn add(&mut self, mountinfo: &[u8]) {
         for Mount { number, device, kind } in
-            mountinfo.split(|&byte| byte == b'\n').filter_map(mount)
+            mountinfo.split(|&byte| byte == b'\n').filter_map(parse_mount)
         {
             self.by_device.insert(device, kind.to_owned());
             self.by_number.insert(number, kind.to_owned());

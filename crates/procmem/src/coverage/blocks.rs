@@ -67,7 +67,7 @@ impl Memory {
         let scans = self.can_scan();
         let mappings = self.mappings(!scans)?;
         let (mut blocks, mut coverage) = (Vec::new(), Coverage::default());
-        self.each(&mappings, scans, |_, summed| {
+        self.for_each_mapping(&mappings, scans, |_, summed| {
             blocks.append(&mut summed.blocks);
             coverage = coverage.plus(summed.coverage);
         })?;
@@ -114,22 +114,22 @@ impl Memory {
     }
 
     /// Calls a function with each mapping and the sums over its pages.
-    pub(super) fn each<'a>(
+    pub(super) fn for_each_mapping<'a>(
         &self,
         mappings: &'a [Mapping],
         scans: bool,
         mut see: impl FnMut(&'a Mapping, &mut MappingSums),
     ) -> Result<(), LookError> {
         let walked = if scans {
-            self.each_scanned(mappings, &mut see)
+            self.scan_each_mapping(mappings, &mut see)
         } else {
-            self.each_read(mappings, &mut see)
+            self.read_each_mapping(mappings, &mut see)
         };
         walked.map_err(|error| error_for(self.pid, "pagemap", error))
     }
 
     /// Scans the page tables of adjacent mappings of the same kind in one call.
-    fn each_scanned<'a>(
+    fn scan_each_mapping<'a>(
         &self,
         mappings: &'a [Mapping],
         see: &mut impl FnMut(&'a Mapping, &mut MappingSums),
@@ -174,7 +174,7 @@ impl Memory {
 
     /// Calls a function with each mapping and its sums, which are read from pagemap. Only mappings
     /// that contain memory according to smaps are read.
-    fn each_read<'a>(
+    fn read_each_mapping<'a>(
         &self,
         mappings: &'a [Mapping],
         see: &mut impl FnMut(&'a Mapping, &mut MappingSums),

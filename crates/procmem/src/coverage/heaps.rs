@@ -30,9 +30,9 @@ pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
     let memory = Memory::open(pid, block)?;
     let scans = memory.can_scan();
     let mappings = memory.mappings(!scans)?;
-    let starts: Vec<u64> = starts(&mappings).collect();
+    let starts: Vec<u64> = find_heap_starts(&mappings).collect();
     let mut heaps = Heaps { count: starts.len() as u64, ..Heaps::default() };
-    memory.each(&mappings, scans, |mapping, summed| {
+    memory.for_each_mapping(&mappings, scans, |mapping, summed| {
         if starts.binary_search(&mapping.start).is_ok() {
             heaps.held = heaps.held.saturating_add(summed.coverage.anon);
         }
@@ -42,7 +42,7 @@ pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
 
 /// Returns the addresses of the heaps of glibc's malloc. A heap is recognised as a pair of adjacent
 /// mappings, an accessible and an inaccessible one, which are aligned and together have 64 MiB.
-fn starts(mappings: &[Mapping]) -> impl Iterator<Item = u64> {
+fn find_heap_starts(mappings: &[Mapping]) -> impl Iterator<Item = u64> {
     let is_own = |mapping: &Mapping| {
         mapping.kind == MappingKind::Anonymous && mapping.name.as_str().is_empty()
     };
@@ -72,8 +72,8 @@ mod tests {
             mapping(9 * HEAP + 4096, 9 * HEAP + 8192),
             mapping(9 * HEAP + 8192, 10 * HEAP),
         ];
-        assert_eq!(starts(&all).collect::<Vec<_>>(), [at]);
-        assert_eq!(starts(&[]).count(), 0);
+        assert_eq!(find_heap_starts(&all).collect::<Vec<_>>(), [at]);
+        assert_eq!(find_heap_starts(&[]).count(), 0);
     }
 
     /// With glibc, threads that allocate memory at the same time have separate arenas.

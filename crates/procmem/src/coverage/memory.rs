@@ -99,7 +99,7 @@ impl Memory {
     pub(super) fn mappings(&self, detailed: bool) -> Result<Vec<Mapping>, LookError> {
         let mut found = Vec::<Mapping>::new();
         let (name, lines) = if detailed { ("smaps", LINES_EACH) } else { ("maps", 1) };
-        self.each_line(name, MOST_MAPPINGS * lines, |line| {
+        self.for_each_line(name, MOST_MAPPINGS * lines, |line| {
             if let Line::Mapping(mapping) = maps::parse_line(line, found.last_mut()) {
                 found.push(mapping);
             }
@@ -111,7 +111,7 @@ impl Memory {
     /// may be thousands, only the addresses are parsed.
     pub(super) fn large_mappings(&self) -> Result<Vec<Mapping>, LookError> {
         let mut found = Vec::new();
-        self.each_line("maps", MOST_MAPPINGS, |line| {
+        self.for_each_line("maps", MOST_MAPPINGS, |line| {
             let large =
                 maps::parse_range(line).is_some_and(|(start, end, _)| end - start >= self.block);
             if let Some(Line::Mapping(mapping)) = large.then(|| maps::parse_line(line, None)) {
@@ -121,7 +121,7 @@ impl Memory {
         Ok(found)
     }
 
-    fn each_line(
+    fn for_each_line(
         &self,
         name: &'static str,
         most: usize,

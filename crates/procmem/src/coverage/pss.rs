@@ -17,24 +17,24 @@ const MOST_TEXT: u64 = 1 << 14;
 /// # Errors
 /// If the process has exited, if we may not examine it, or if the kernel has no smaps_rollup.
 pub fn proportional(pid: u32) -> Result<Bytes, LookError> {
-    let text = text(pid, "smaps_rollup")?;
-    field(&text, b"Pss:").and_then(kib).ok_or(LookError::Gone(pid))
+    let text = read_text(pid, "smaps_rollup")?;
+    find_field(&text, b"Pss:").and_then(kib).ok_or(LookError::Gone(pid))
 }
 
 /// Whether a process may have huge pages at all (`THP_enabled` in `/proc/PID/status`); `None` if
 /// the kernel does not report it.
 pub fn thp_allowed(pid: u32) -> Option<bool> {
-    field(&text(pid, "status").ok()?, b"THP_enabled:").and_then(flag)
+    find_field(&read_text(pid, "status").ok()?, b"THP_enabled:").and_then(flag)
 }
 
-pub(super) fn text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
+pub(super) fn read_text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
     let mut text = Vec::new();
     let read = open_file(pid, name)?.take(MOST_TEXT).read_to_end(&mut text);
     read.map_err(|error| error_for(pid, name, error))?;
     Ok(text)
 }
 
-pub(super) fn field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn find_field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     lines(text).find_map(|line| line.strip_prefix(key)).map(<[u8]>::trim_ascii)
 }
 

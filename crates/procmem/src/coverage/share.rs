@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, MappingKind, Percent};
 use pagewise_model::text::kib;
 
 use super::memory::{LookError, Memory, error_for};
-use super::pss::{field, text};
+use super::pss::{find_field, read_text};
 use crate::maps::Mapping;
 use crate::scan::{Region, Search, category};
 
@@ -39,7 +39,8 @@ impl Share {
 /// If the process has exited, or if we may not examine it.
 pub fn share(pid: u32, block: u64) -> Result<Share, LookError> {
     let memory = Memory::open(pid, block)?;
-    let size = |file, key| Ok(field(&text(pid, file)?, key).and_then(kib).unwrap_or_default());
+    let size =
+        |file, key| Ok(find_field(&read_text(pid, file)?, key).and_then(kib).unwrap_or_default());
     let huge =
         if memory.can_scan() { memory.huge()? } else { size("smaps_rollup", b"AnonHugePages:")? };
     let anon = size("status", b"RssAnon:")?.max(huge);

@@ -36,7 +36,7 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
         ..ProcessCoverage::default()
     };
     let mut largest = Vec::new();
-    memory.each(&mappings, scans, |mapping, summed| {
+    memory.for_each_mapping(&mappings, scans, |mapping, summed| {
         let of_mapping = count_blocks(&summed.blocks, pages, memory.page);
         found.coverage = found.coverage.plus(summed.coverage);
         found.blocks = found.blocks.plus(of_mapping);

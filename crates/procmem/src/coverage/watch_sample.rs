@@ -7,7 +7,7 @@
 use pagewise_model::{Bytes, WatchSample};
 
 use super::memory::{LookError, Memory};
-use super::pss::{field, text};
+use super::pss::{find_field, read_text};
 use pagewise_model::text::kib;
 
 /// Takes a sample of the memory of those processes that have not exited; `None` if all have exited.
@@ -28,13 +28,13 @@ pub fn take_sample(pids: &[u32], block: u64) -> Result<Option<WatchSample>, Look
 
 fn measure_process(pid: u32, block: u64) -> Result<WatchSample, LookError> {
     let (_, coverage) = Memory::open(pid, block)?.blocks()?;
-    let rollup = text(pid, "smaps_rollup")?;
-    let size = |key: &[u8]| field(&rollup, key).and_then(kib);
+    let rollup = read_text(pid, "smaps_rollup")?;
+    let size = |key: &[u8]| find_field(&rollup, key).and_then(kib);
     Ok(WatchSample {
         coverage,
         memory: size(b"Pss:"),
         shared: size(b"Shared_Dirty:"),
-        cpu_seconds: processor_time(&text(pid, "stat")?),
+        cpu_seconds: processor_time(&read_text(pid, "stat")?),
         ..WatchSample::default()
     })
 }
