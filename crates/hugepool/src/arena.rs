@@ -366,7 +366,7 @@ impl Arena {
         let Some(chunk) = &mut entry.chunk else { return self.put_large(id, offset) };
         let put = chunk.put(offset)?;
         if let Some(class) = put.class {
-            // Another slab of the class in this chunk is looked for only if this slab became free
+            // Another slab of the class in this chunk is searched for only if this slab became free
             // spans.
             if put.freed.is_none() || chunk.has_free(class) {
                 self.partial[class.index()].insert(id);

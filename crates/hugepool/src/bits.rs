@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A set of small numbers as a bitmap, which finds the smallest number quickly.
 //!
-//! Only `reserve`, and `full`, which calls it, allocate memory. No other function can fail.
+//! Only `reserve`, and `new_full`, which calls it, allocate memory. No other function can fail.
 
 use crate::Error;
 

@@ -86,7 +86,7 @@ pub(crate) fn insert(address: usize, bytes: usize, owner: Owner) -> bool {
     true
 }
 
-/// Removes the entries of the table that `enter` added for this memory.
+/// Removes the entries of the table that `insert` added for this memory.
 pub(crate) fn remove(address: usize, bytes: usize) {
     for leaf in huge_pages_of(address, bytes).filter_map(find_leaf) {
         leaf.owner.store(0, Ordering::Release);

@@ -2,7 +2,7 @@
 //! Reads `/proc/meminfo` into [`Memory`].
 //!
 //! The file prints "kB" and means KiB. `HugePages_*` lines have no unit because they are counts of
-//! huge pages; they go to [`Memory::counts`]. Unknown lines are kept in [`Memory::find_other`], because
+//! huge pages; they go to [`Memory::counts`]. Unknown lines are kept in [`Memory::other`], because
 //! newer kernels add some. A known line must be a size: if its unit is missing, it is malformed and
 //! not taken as a count. Whether a value is good or bad is not decided here.
 

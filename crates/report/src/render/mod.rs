@@ -2,7 +2,7 @@
 //! Renders a plan in the file format of another tool ([`render`]).
 //!
 //! Every format gets the contents of the files that `pagewise apply` would write, byte for byte; how the
-//! running values are then set differs by format. What a format cannot express is in [`Rendered::list_left_out`]
+//! running values are then set differs by format. What a format cannot express is in [`Rendered::left_out`]
 //! and, as a comment, in the file itself (JSON has no comments). Texts of a plan may come from a recording
 //! of somebody else's machine, so each one is quoted for its format (`quote`).
 
