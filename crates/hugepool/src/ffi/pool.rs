@@ -40,7 +40,7 @@ pub struct COptions {
 }
 
 impl COptions {
-    fn to_options(&self) -> Result<Options, Code> {
+    fn parse_options(&self) -> Result<Options, Code> {
         if self.size != size_of::<Self>() {
             return Err(INVALID);
         }
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn hugepool_create(options: *const COptions, out: *mut *co
         }
         // SAFETY: the caller promises NULL or its options, whose size is checked before anything else is used.
         let options = unsafe { options.as_ref() };
-        let options = options.map_or_else(|| Ok(Options::default()), COptions::to_options)?;
+        let options = options.map_or_else(|| Ok(Options::default()), COptions::parse_options)?;
         let pool = Pool::new(&options).map_err(|error| to_code(&error))?;
         // SAFETY: the caller promises that `out` may be written.
         unsafe { store(out, pool.into_raw().cast()) }

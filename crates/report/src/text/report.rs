@@ -23,7 +23,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, view: &View) {
         match section {
             // the first screen has the verdict
             Section::Findings if view.is_complete() => {
-                findings::print_section(page, answer.findings)
+                findings::print_section(page, answer.findings);
             }
             section if view.shows(section) => print_section(page, answer, view, section),
             _ => (),

@@ -12,7 +12,7 @@ pub(super) fn print(page: &mut Page, detail: &LiveDetail) {
         LiveDetail::Process(process) => print_process(page, process),
         LiveDetail::Group(group) => print_group(page, group),
         LiveDetail::Gone => {
-            print_fact(page, "", "it has ended, or it cannot be read (Esc closes it)")
+            print_fact(page, "", "it has ended, or it cannot be read (Esc closes it)");
         }
     }
 }
