@@ -11,7 +11,7 @@ use pagewise_observe::{FolderError, UserFileError};
 /// an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder of the cache or the user cannot be read or written.
+    /// A file or folder, of the cache or named by the user, cannot be read or written.
     #[error("{}", path.display())]
     At {
         /// Path of the file or folder.

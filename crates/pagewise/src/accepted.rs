@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/etc/pagewise/doctor.toml` → which findings `doctor` leaves out on this machine.
+//! Reads `/etc/pagewise/doctor.toml`, which lists the findings that `doctor` leaves out on this
+//! machine.
 //!
 //! ```toml
 //! ignore = ["mglru-off", "zram-oversized"]
@@ -56,7 +57,7 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Accepted> {
         match (key.as_str(), value) {
             ("ignore", Value::Array(ids)) => accepted.ignore = parse_rules(ids)?,
             ("min_severity", Value::String(word)) => {
-                accepted.min_severity = Some(parse_severity(word)?)
+                accepted.min_severity = Some(parse_severity(word)?);
             }
             ("ignore", other) => {
                 return Err(config_error(&format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The error types of all crates → the error message with its advice, and the exit status.
+//! Prints the errors of all crates with their advice, and chooses the exit status.
 
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--root`, `--interval` and `--smaps-budget` → the snapshots of the host or the recording.
+//! Reads the snapshots of the host or of a recording, as `--root`, `--interval` and
+//! `--smaps-budget` require.
 
 use anyhow::Context;
 use pagewise_model::Interval;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file that a confined process fills → its name, or its removal, by a helper process.
+//! Names or removes a file that a confined process has filled; a helper process does that.
 //!
 //! A process that reads other programs' pages may not rename or remove anything (see
 //! `pagewise-sandbox`). So before it gives these rights up it starts this program again, as a

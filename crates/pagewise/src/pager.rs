@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text → the user's pager, by a helper process.
+//! Shows text in the user's pager, which a helper process starts.
 //!
 //! The process that reads a recording or page contents may not start programs (see
 //! `pagewise-sandbox`). So before it gives this right up it starts this program again, as a helper that

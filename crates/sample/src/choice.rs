@@ -44,7 +44,7 @@ pub enum Choice {
     /// Samples this fraction of all pages, from 0 to 1.
     Share(f64),
     /// Reads every page, in order of address. If page frame numbers are available (root), a page
-    /// that several processes share is shown once.
+    /// that several processes share is passed to the caller once.
     Exact,
 }
 

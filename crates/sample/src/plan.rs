@@ -22,8 +22,8 @@ const ROUND: u64 = 2048;
 pub(crate) enum Batch {
     /// The index of a part, and pages of it in order of address.
     Pages(usize, Vec<PageRequest>),
-    /// The index of a part, and a coarse span of it. The pages to show are those at these places of
-    /// the span; without places, all pages that are to be shown.
+    /// The index of a part, and a coarse span of it. The batch has the pages at these places of the
+    /// span; without places, all pages that may be drawn.
     Coarse(usize, Span, Option<Vec<u64>>),
 }
 

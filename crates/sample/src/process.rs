@@ -19,9 +19,9 @@
 //! # Whose memory is read
 //!
 //! The open files belong to one address space, and read as empty once that is gone.
-//! `process_vm_readv`, however, takes a pid. So after that call, and before any page is shown, the
-//! files are used to check that the address space still exists. If it does not, the pages that were
-//! read are discarded.
+//! `process_vm_readv`, however, takes a pid. So after that call, and before any page is passed on,
+//! the files are used to check that the address space still exists. If it does not, the pages that
+//! were read are discarded.
 
 use std::fs::File;
 use std::io;
@@ -100,7 +100,7 @@ enum Way {
 pub(crate) trait Judge {
     /// Whether the frame is the kernel's zero page.
     fn is_zero(&self, frame: u64) -> bool;
-    /// Whether the frame is a shared page that was shown before.
+    /// Whether the frame is a shared page that was already passed to a worker.
     fn is_duplicate(&self, frame: u64) -> bool;
 }
 
@@ -129,7 +129,7 @@ impl Opened {
     }
 
     /// Reads the requested pages, which must be in order, each to its place in `buffer`. `Err` if
-    /// the memory of the process is gone: then nothing in the buffer may be shown.
+    /// the memory of the process is gone: then nothing in the buffer may be passed on.
     pub(crate) fn read(
         &self,
         requests: &[PageRequest],

@@ -79,11 +79,12 @@ pub struct Part {
     /// The memory cgroup of a process; `None` if it was not read: it is read only if the target is
     /// a cgroup or the host.
     pub cgroup: Option<Name>,
-    /// Number of pages that could be shown at the time of the search: the population of the sample.
+    /// Number of pages that were found, and from which the sample is drawn (the population).
     pub pages: Pages,
-    /// Number of pages that were shown.
+    /// Number of pages that were passed to the caller.
     pub sampled: Pages,
-    /// Number of shown pages that other processes map too, or for which this is unknown.
+    /// Number of pages passed to the caller that other processes map, too, or for which this is
+    /// unknown.
     pub sampled_shared: Pages,
     /// Number of anonymous pages in swap: they are counted, not read, and not part of the
     /// population. Shmem in swap is not counted, as it is not mapped by any process.
@@ -91,13 +92,13 @@ pub struct Part {
     /// Number of mapped pages that are the kernel's zero page, which take no memory; 0 if they
     /// cannot be recognised.
     pub zero_page: Pages,
-    /// Number of pages that were drawn but could not be shown, by the reason.
+    /// Number of pages that were drawn but could not be passed to the caller, by the reason.
     pub skipped: SkippedPages,
     /// How the process ended; `None` if it did not end before all its drawn pages were read.
     pub ended: Option<ProcessEnd>,
 }
 
-/// Number of pages that were found but could not be shown, for each reason.
+/// Number of pages that were drawn but could not be passed to the caller, for each reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedPages {
     /// Pages that were freed after they were found, or whose source ended.
@@ -106,7 +107,8 @@ pub struct SkippedPages {
     pub swapped: Pages,
     /// Pages that the kernel refused to read: device memory, secret memory, an I/O error.
     pub refused: Pages,
-    /// Pages that were already shown for another process (only with [`Choice::Exact`], as root).
+    /// Pages that were already passed to the caller for another process (only with
+    /// [`Choice::Exact`], as root).
     pub duplicate: Pages,
     /// Pages that are after the end of the file.
     pub truncated: Pages,
@@ -200,8 +202,9 @@ pub enum Sharing {
     /// [`Origin::share`] is the average for the shared pages of the same mapping, computed from its
     /// proportional size in `smaps`. It is lower if processes outside the target share the pages.
     Proportional,
-    /// Each page counts once for each place in [`Part::pages`], but it was *shown* only once,
-    /// identified by its frame. Its other places are counted in [`SkippedPages::duplicate`].
+    /// Each page counts once for each place in [`Part::pages`], but it was passed to the caller
+    /// only once, identified by its frame. Its other places are counted in
+    /// [`SkippedPages::duplicate`].
     ByFrame,
 }
 
@@ -253,7 +256,7 @@ pub struct Sample {
     pub page_size: Bytes,
     /// The requested number of pages.
     pub choice: Choice,
-    /// Each source that has pages, even if none of them was shown.
+    /// Each source that has pages, even if none of them was passed to the caller.
     pub parts: Vec<Part>,
     /// Processes that were to be sampled and could not be read.
     pub not_read: Vec<UnreadProcess>,
@@ -274,7 +277,7 @@ impl Sample {
         self.parts.iter().map(|part| part.pages).sum()
     }
 
-    /// Number of pages shown, over all sources.
+    /// Number of pages that were passed to the caller, over all sources.
     #[must_use]
     pub fn sampled_pages(&self) -> Pages {
         self.parts.iter().map(|part| part.sampled).sum()

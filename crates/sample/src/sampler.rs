@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the pages of a target, and shows a sample of them.
+//! Finds the pages of a target, and passes a sample of them to the caller's [`Visit`].
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ use crate::{
 /// What one call of [`Sampler::draw`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
-    /// Number of pages shown by this call.
+    /// Number of pages that this call passed to the workers.
     pub shown: Pages,
     /// Number of pages of the population that are not drawn yet.
     pub left: Pages,
@@ -50,7 +50,8 @@ pub struct Sampler {
     drawn: u64,
     /// Frame of the kernel's zero page, if frame numbers are available.
     zero: Option<u64>,
-    /// Frames that were shown so far; `None` unless each shared page is shown once.
+    /// Frames of the pages that were passed to a worker; `None` unless a shared page is passed only
+    /// once.
     frames: Option<Mutex<SeenFrames>>,
     /// The kernel's information about page frames, if available.
     kernel: Arc<Frames>,
@@ -209,15 +210,15 @@ impl Sampler {
         &self.sample
     }
 
-    /// Shows the pages that [`Options::choice`] asks for.
+    /// Passes the pages that [`Options::choice`] asks for to the workers.
     pub fn run<V: Visit>(&mut self, workers: &mut [V]) -> Drawn {
         let requested = self.sample.choice.pages_of(self.pages());
         self.draw(requested.get(), workers)
     }
 
-    /// Shows up to `more` pages that were not drawn before, uniformly over all sources together; if
-    /// these are all pages, in order of address. Uses one thread for each worker; without workers,
-    /// no page is drawn.
+    /// Draws up to `more` pages that were not drawn before, uniformly over all sources together, and
+    /// passes them to the workers; if these are all pages, in order of address. Uses one thread for
+    /// each worker; without workers, no page is drawn.
     pub fn draw<V: Visit>(&mut self, more: u64, workers: &mut [V]) -> Drawn {
         let (total, partial) = (self.pages().get(), None);
         let more = more.min(total - self.drawn);

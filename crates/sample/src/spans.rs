@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The pages of a part that may be shown, as a limited number of spans, however large and scattered
-//! the memory is.
+//! The pages of a part from which the sample is drawn, as a limited number of spans, however large
+//! and scattered the memory is.
 //!
-//! A span is *dense* if each of its pages is to be shown. If there are too many spans, neighbours
-//! are joined into *coarse* spans, which store only how many of their pages are to be shown. Which
-//! pages these are is found out again when some of them are drawn. A span never extends over two
+//! A span is *dense* if each of its pages may be drawn. If there are too many spans, neighbours are
+//! joined into *coarse* spans, which store only how many of their pages may be drawn. Which pages
+//! these are is found out again when some of them are drawn. A span never extends over two
 //! mappings, so that this later search does not find a page of another kind, or of a device.
 
 use crate::PageKind;
@@ -26,10 +26,10 @@ pub(crate) struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: u64,
-    /// Number of pages to show in all spans before this one.
+    /// Number of pages that may be drawn in all spans before this one.
     before: u64,
     pub(crate) length: u32,
-    /// Number of pages of the span that are to be shown.
+    /// Number of pages of the span that may be drawn.
     pub(crate) held: u32,
     pub(crate) kind: PageKind,
     pub(crate) huge: Option<bool>,
@@ -59,7 +59,7 @@ impl Spans {
         Self { list: Vec::new(), total: 0, most: most.max(2) }
     }
 
-    /// Number of pages to show, over all spans.
+    /// Number of pages that may be drawn, over all spans.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -128,15 +128,14 @@ impl Spans {
         }
     }
 
-    /// Whether a page with this number and kind may be among the pages to show. In a coarse span
-    /// this is not certain.
+    /// Whether a page with this number and kind may be drawn. In a coarse span this is not certain.
     pub(crate) fn may_hold(&self, page: u64, kind: PageKind) -> bool {
         let after = self.list.partition_point(|span| span.first <= page);
         let span = after.checked_sub(1).and_then(|at| self.list.get(at));
         span.is_some_and(|span| page < span.end() && span.kind == kind)
     }
 
-    /// The span that has the `index`-th page to show, and the page's place within it.
+    /// The span that has the `index`-th page that may be drawn, and the page's place within it.
     pub(crate) fn find(&self, index: u64) -> Option<(&Span, u64)> {
         let after = self.list.partition_point(|span| span.before <= index);
         let span = self.list.get(after.checked_sub(1)?)?;

@@ -131,7 +131,7 @@ impl Stored {
         }
     }
 
-    /// Numbers of the pages to show in a coarse span.
+    /// Numbers of the pages of a coarse span that may be drawn.
     pub(crate) fn pages_of(&self, span: &Span) -> Vec<u64> {
         let mut pages = Vec::new();
         let Some((offset, _)) = self.place_of_page(span.first) else { return pages };

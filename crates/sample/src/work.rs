@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A worker thread: takes batches, reads their pages and shows them.
+//! A worker thread: takes batches, reads their pages and passes them to the caller's [`Visit`].
 //!
 //! A worker has a buffer for one batch, and keeps the process of the last batch open. Page contents
 //! are never kept longer than a batch: the next batch overwrites the buffer, and at the end the
@@ -52,11 +52,12 @@ pub(crate) struct Bench<'a> {
     pub(crate) page_size: usize,
 }
 
-/// Recognises zero pages, and pages that were already shown, by their frames.
+/// Recognises zero pages, and shared pages that were already passed to a worker, by their frames.
 #[derive(Debug)]
 pub(crate) struct FrameJudge<'a> {
     pub(crate) zero: Option<u64>,
-    /// Frames that were shown so far; `None` unless each shared page is shown once.
+    /// Frames of the pages that were passed to a worker; `None` unless a shared page is passed only
+    /// once.
     pub(crate) seen: Option<&'a Mutex<SeenFrames>>,
 }
 
@@ -82,7 +83,7 @@ struct Worker<'a, 'b, V> {
     neighbours: Neighbours,
 }
 
-/// Takes batches and shows their pages, until no batch is left.
+/// Takes batches and passes their pages to the caller, until no batch is left.
 pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
     // the buffer is filled with bytes that are not zero, so that its pages are allocated now: page
     // faults of this thread would otherwise be counted as faults of the target

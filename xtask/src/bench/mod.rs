@@ -35,8 +35,8 @@ use measure::Used;
 use table::Promise::{AtMost, EachAtMost, Nothing};
 use table::{Row, Unit};
 
-/// `ps` with the columns of the most common question. It reads as little as a snapshot must read at
-/// least for these columns.
+/// `ps` with the columns of the most common question. It reads the minimum that a snapshot must read
+/// for these columns.
 const PEER: &[&str] = &["ps", "-eo", "pid,rss,comm"];
 
 #[derive(Debug, clap::Args)]

@@ -216,7 +216,7 @@ impl Manifests {
         self.with_others(&crates)
     }
 
-    /// These crates without our other crates that they depend on.
+    /// The named crates alone, without our other crates that they depend on.
     pub(super) fn alone(&self, names: &[&str]) -> Closure {
         let there = names.iter().filter(|name| self.crates.contains_key(**name));
         self.with_others(&there.map(|name| ((*name).to_owned(), false)).collect())

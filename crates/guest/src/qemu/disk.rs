@@ -3,8 +3,8 @@
 //!
 //! Writes of a guest are discarded at its end unless the user wants them in the image: empty disks,
 //! and the changes to an image, are files in the run's folder. If the host's disk is full, the
-//! guest gets an I/O error (by default QEMU would pause the machine). Images are raw, and QEMU is
-//! told so; otherwise it would guess the format from what a guest wrote.
+//! guest gets an I/O error (by default QEMU would pause the machine). Images are raw, and
+//! QEMU is given that format; otherwise it would guess the format from what a guest wrote.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};

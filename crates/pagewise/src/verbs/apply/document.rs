@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The plan file that the user names → the plan in it.
+//! Reads the plan file that the user named.
 
 use std::path::Path;
 

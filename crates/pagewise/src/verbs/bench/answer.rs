@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measurements of `bench` → the answer: its rows, and the conclusions from them.
+//! Builds the answer of `bench` from the measurements: its rows, and the conclusions from them.
 
 use pagewise_bench::block::Bench;
 use pagewise_bench::picks;

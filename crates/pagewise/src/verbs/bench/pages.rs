@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The source that the user names → the pages that all measurements use.
+//! Reads or generates the pages with which everything is measured.
 //!
 //! Same-filled pages are left out: zram stores them without compressing them.
 

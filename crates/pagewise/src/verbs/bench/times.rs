@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--quick`, the default or `--full` → how long each part may take, and how often it is repeated.
+//! How long each part of `bench` may take and how often it is repeated, for `--quick`, by default,
+//! and for `--full`.
 
 use std::time::Duration;
 

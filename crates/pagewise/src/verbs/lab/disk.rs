@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The argument of `--disk` (`512M`, `image`, `image,ro`, `image,rw`) → a guest's disk.
+//! Parses the argument of `--disk` (`512M`, `image`, `image,ro`, `image,rw`), which describes a
+//! disk of a guest.
 //!
 //! The file's name may contain commas: only the endings `,ro` and `,rw` are options.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files that a guest left in /out → files in the folder that the user named.
+//! Stores the files that a guest left in /out in the folder that the user named.
 //!
 //! The guest chooses the names, so a name that would lead out of the folder is refused. Files
 //! beyond the size limit that the user gave are refused, too.

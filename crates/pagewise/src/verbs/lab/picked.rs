@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The command line → an experiment's file, and its cells.
+//! Finds the experiment that the command line names, and makes its cells.
 
 use anyhow::Context;
 use pagewise_lab::library::{self, Cell, Choice, DefaultRunner, File};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--device` as typed → the zmerge devices to merge, or why there are none.
+//! Selects the zmerge devices to merge, as `--device` names them; if there are none, says why.
 
 use pagewise_apply::merge::MergeError;
 use pagewise_model::{LeftOut, Name, Refusal, Snapshot, Zram};

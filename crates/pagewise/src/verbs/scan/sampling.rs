@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads pages, with as many threads as pay off → estimates of all pages together and of each part.
+//! Reads pages with several threads, and estimates from them the compressed size of all pages
+//! together and of each part.
 
 use std::time::Duration;
 

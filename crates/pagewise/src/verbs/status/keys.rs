@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A key → what the live view shows next. Pure: no I/O.
+//! Handles keys of the live view: changes what it shows next. Pure: no I/O.
 
 use pagewise_model::LiveSubject;
 use pagewise_report::live::LiveView;

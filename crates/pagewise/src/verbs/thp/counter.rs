@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--counter CMD` → how many requests the target has served so far: the last number that the
-//! command prints. The user's command runs in a shell twice a second, and may take one second each
-//! time.
+//! Runs the command of `--counter CMD`, and takes the last number that it prints as the number of
+//! requests that the target has served so far. The command runs in a shell twice a second, and may
+//! take one second each time.
 
 use pagewise_model::Refusal;
 use std::io::Read;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--pid`, `--cgroup`, `--unit` or `--name` → the processes of the snapshot that they select.
+//! Finds the processes that `--pid`, `--cgroup`, `--unit` or `--name` select.
 
 use glob::Pattern;
 use pagewise_facts::groups;

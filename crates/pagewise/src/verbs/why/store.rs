@@ -91,7 +91,7 @@ impl Store {
                 self.for_each_replay(f64::NEG_INFINITY, f64::INFINITY, &mut |replay| {
                     add_summaries(replay, &mut all);
                     Ok(())
-                })?
+                })?;
             }
             Self::Ring(shelf, files) => {
                 for file in files {

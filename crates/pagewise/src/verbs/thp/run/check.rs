@@ -3,8 +3,8 @@
 //! result to standard error.
 //!
 //! If it did not obtain them, pagewise collapses its memory with process_madvise, if this user has
-//! the right to; if that fails, a message says so. Go programs and static programs cannot be told
-//! to use huge pages. The switch of glibc 2.36 has no effect in one start of five, because glibc
+//! the right to; if that fails, a message says so. Go programs and static programs have no
+//! switch for huge pages. The switch of glibc 2.36 has no effect in one start of five, because glibc
 //! compares the policy that it has read with an uninitialised byte.
 
 use std::sync::atomic::AtomicBool;
