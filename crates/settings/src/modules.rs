@@ -104,7 +104,7 @@ fn command_line(host: &HostRoot) -> Vec<PersistentSetting> {
             match key {
                 "hugepagesz" => page_size = Some(value),
                 "hugepages" => {
-                    all.add(pool_of_size(page_size), value.as_bytes(), line, &Effect::Applied)
+                    all.add(pool_of_size(page_size), value.as_bytes(), line, &Effect::Applied);
                 }
                 _ => {
                     for (target, value) in parse_parameter(key, value) {

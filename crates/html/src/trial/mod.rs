@@ -17,8 +17,11 @@ use pagewise_report::{TrialReport, lineup, phrases};
 /// Returns the self-contained HTML page of a trial.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
-    let body =
-        if lineup::has_more_than_two_arms(trial) { format_several_arms(tried) } else { format_two_arms(tried) };
+    let body = if lineup::has_more_than_two_arms(trial) {
+        format_several_arms(tried)
+    } else {
+        format_two_arms(tried)
+    };
     page(
         &phrases::prefix_name(tried.name, &title(trial)),
         &(body + &method(tried) + &runs::table(tried)),
