@@ -102,14 +102,14 @@ fn describe(refaults: &Refaults) -> String {
     let swap = refaults.swap.map(|swap| format!("; {swap} in swap")).unwrap_or_default();
     format!(
         "{} refaults per second ({} of files, {} from swap, in {:.1} s){swap}",
-        grouped(whole(refaults.per_second())),
+        grouped(to_page_count(refaults.per_second())),
         grouped(refaults.file),
         grouped(refaults.anon),
         refaults.seconds
     )
 }
 
-fn whole(per_second: f64) -> u64 {
+fn to_page_count(per_second: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of pages")]
     let pages = per_second.round().max(0.0) as u64;
     pages

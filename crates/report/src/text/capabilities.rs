@@ -37,7 +37,7 @@ pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
     }
     page.gap();
     let missing: Vec<(&'static str, Vec<String>)> =
-        GROUPS.iter().map(|(label, pick)| (*label, by_remedy(capabilities, *pick))).collect();
+        GROUPS.iter().map(|(label, pick)| (*label, group_by_remedy(capabilities, *pick))).collect();
     if missing.iter().all(|(_, features)| features.is_empty()) {
         let all = plural(capabilities.len() as u64, "feature");
         return page.fact("Kernel", &format!("has all {all} that were probed"));
@@ -65,19 +65,21 @@ const GROUPS: [(&str, Pick); 6] = [
         FeatureState::Off { switch } => Some(switch.to_owned()),
         _ => None,
     }),
-    ("host outside", |capability| alone(capability, &FeatureState::OutsideContainer)),
-    ("needs root", |capability| alone(capability, &FeatureState::Denied)),
-    ("unknown why", |capability| alone(capability, &FeatureState::Missing)),
+    ("host outside", |capability| {
+        no_remedy_if_in_state(capability, &FeatureState::OutsideContainer)
+    }),
+    ("needs root", |capability| no_remedy_if_in_state(capability, &FeatureState::Denied)),
+    ("unknown why", |capability| no_remedy_if_in_state(capability, &FeatureState::Missing)),
 ];
 
-fn alone(capability: &Capability, state: &FeatureState) -> Option<String> {
+fn no_remedy_if_in_state(capability: &Capability, state: &FeatureState) -> Option<String> {
     (capability.state == *state).then(String::new)
 }
 
 /// Lists missing features with what would provide them: `zram.writeback, zram.compressed_writeback
 /// (CONFIG_ZRAM_WRITEBACK)`. Features that the same option or module would provide are listed
 /// together.
-fn by_remedy(capabilities: &[Capability], pick: Pick) -> Vec<String> {
+fn group_by_remedy(capabilities: &[Capability], pick: Pick) -> Vec<String> {
     let mut remedies: Vec<(String, Vec<&'static str>)> = Vec::new();
     for capability in capabilities {
         let Some(remedy) = pick(capability) else { continue };

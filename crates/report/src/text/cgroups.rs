@@ -9,7 +9,7 @@ use super::kit::{Page, Role};
 use super::movement::format_per_second;
 use super::process_table::describe_growth;
 use super::table::{Cell, Column, NONE, Table};
-use super::words::{cell, cell_as, count, describe_stall, format_reading, plural};
+use super::words::{cell, cell_with, count, describe_stall, format_reading, plural};
 use crate::view::{Sort, View};
 
 pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
@@ -168,9 +168,9 @@ fn row(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Vec<Cell> {
     vec![
         group.path.as_str().into(),
         cell(&group.current),
-        cell_as(&group.max, limit),
+        cell_with(&group.max, limit),
         cell(&group.swap_current),
-        cell_as(&group.swap_max, limit),
+        cell_with(&group.swap_max, limit),
         refaults_per_second(interval, group, start),
         wait_cell(&group.pressure.some.avg60),
         oom_kills(&group.events.oom_kill),

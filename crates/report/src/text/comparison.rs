@@ -9,7 +9,7 @@ use pagewise_model::{
 use super::kit::{Line, Page, Role};
 use super::movement::format_per_second;
 use super::table::{Cell, Column, NONE, Table};
-use super::words::{cell, cell_as, count, plural, seconds};
+use super::words::{cell, cell_with, count, plural, seconds};
 use crate::time;
 
 /// Maximum number of rows of cgroups and of processes; JSON has all.
@@ -64,7 +64,7 @@ fn print_host(page: &mut Page, label: &str, host: &ComparedHost) {
 }
 
 /// A table with a name and then numbers.
-fn table_of<const N: usize>(titles: [&str; N]) -> Table {
+fn table_with_titles<const N: usize>(titles: [&str; N]) -> Table {
     let titles = titles.map(Column::right);
     Table::new(INDENT, [Column::left("")].into_iter().chain(titles).collect())
 }
@@ -125,7 +125,7 @@ fn print_effect(page: &mut Page, comparison: &Comparison) {
 
 fn print_memory(page: &mut Page, sizes: &[SizeChange]) {
     page.heading("Memory", "");
-    let mut table = table_of(["before", "after", "change"]);
+    let mut table = table_with_titles(["before", "after", "change"]);
     let is_used = |it: &&SizeChange| [&it.before, &it.after].iter().any(|size| size.get() != ZERO);
     for SizeChange { name, before, after } in sizes.iter().filter(is_used) {
         let change = signed_difference(before.get(), after.get());
@@ -155,9 +155,9 @@ fn print_pressure(page: &mut Page, comparison: &Comparison) {
     }
     let note = "share of time that tasks waited, over the 60 s before each reading, and between";
     page.heading("Pressure", note);
-    let mut table = table_of(["before", "after", "between"]);
+    let mut table = table_with_titles(["before", "after", "between"]);
     for change in &comparison.pressure {
-        let shown = |reading| cell_as(reading, |share: &Percent| share.of_time());
+        let shown = |reading| cell_with(reading, |share: &Percent| share.of_time());
         let (before, after) = (shown(&change.before), shown(&change.after));
         table.row(vec![change.name.into(), before, after, share(change.between)]);
     }
@@ -169,7 +169,7 @@ fn share(share: Option<Percent>) -> Cell {
 }
 
 /// The time over which the rates of each host were measured; empty if none were.
-fn own_intervals(comparison: &Comparison) -> String {
+fn describe_intervals(comparison: &Comparison) -> String {
     let hosts = [("before", &comparison.before), ("after", &comparison.after)];
     let length = |(label, host): (&str, &ComparedHost)| {
         Some(format!("{label}: over {}", seconds(host.interval_seconds?)))
@@ -188,15 +188,15 @@ fn print_activity(page: &mut Page, comparison: &Comparison) {
         let none = "nothing was reclaimed, swapped or read again, as far as is known";
         return page.fact("Activity", none);
     }
-    page.heading("Activity", &own_intervals(comparison));
+    page.heading("Activity", &describe_intervals(comparison));
     let mut table =
-        table_of(["before", "after", "between", "in all", "boot: before", "boot: after"]);
+        table_with_titles(["before", "after", "between", "in all", "boot: before", "boot: after"]);
     for row in rows {
         let rate = |rate: Option<f64>| -> Cell {
-            rate.map_or(String::new(), |rate| shown_rate(row, rate)).into()
+            rate.map_or(String::new(), |rate| format_rate(row, rate)).into()
         };
         let [boot_before, boot_after] = row.since_boot.map_or([None; 2], |both| both.map(Some));
-        let in_all = row.between_count.map_or(String::new(), |count| amount(row, count));
+        let in_all = row.between_count.map_or(String::new(), |count| format_amount(row, count));
         let mut cells = vec![Cell::from(row.name)];
         cells.extend([row.before, row.after, row.between].map(rate));
         cells.push(in_all.into());
@@ -206,7 +206,7 @@ fn print_activity(page: &mut Page, comparison: &Comparison) {
     table.print(page);
 }
 
-fn shown_rate(row: &ActivityChange, rate: f64) -> String {
+fn format_rate(row: &ActivityChange, rate: f64) -> String {
     match (row.unit, row.page_bytes) {
         (ActivityUnit::Pages, Some(page)) => {
             format!("{}/s", Percent::new(rate * 100.0).share_of(page))
@@ -215,7 +215,7 @@ fn shown_rate(row: &ActivityChange, rate: f64) -> String {
     }
 }
 
-fn amount(row: &ActivityChange, number: u64) -> String {
+fn format_amount(row: &ActivityChange, number: u64) -> String {
     let size = |page: Bytes| Bytes::new(number.saturating_mul(page.get())).to_string();
     row.page_bytes.map_or_else(|| count(number), size)
 }
@@ -226,10 +226,12 @@ fn print_threads(page: &mut Page, comparison: &Comparison) {
     }
     let note = "CPU time since each boot, and the share of one CPU between";
     page.heading("Kernel threads", note);
-    let mut table = table_of(["before", "after", "between", "boot: before", "boot: after"]);
+    let mut table =
+        table_with_titles(["before", "after", "between", "boot: before", "boot: after"]);
     for change in &comparison.threads {
         let time = |time: &Nanos| seconds(time.get() as f64 / 1e9);
-        let [before, after] = [&change.before, &change.after].map(|reading| cell_as(reading, time));
+        let [before, after] =
+            [&change.before, &change.after].map(|reading| cell_with(reading, time));
         let boots = change.since_boot.map_or([None; 2], |both| both.map(Some)).map(share);
         let row = vec![change.name.into(), before, after, share(change.between)];
         table.row(row.into_iter().chain(boots).collect());

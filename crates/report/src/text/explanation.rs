@@ -13,7 +13,7 @@ const LONGEST: usize = 40;
 const INDENT: usize = 4;
 
 /// Prints the list of subjects that `explain` knows.
-pub(super) fn list(page: &mut Page, subjects: &[(&str, &str)]) {
+pub(super) fn print_list(page: &mut Page, subjects: &[(&str, &str)]) {
     let columns = vec![Column::left("subject"), Column::words("what it explains")];
     let mut table = Table::new(0, columns);
     for (name, title) in subjects {

@@ -3,7 +3,7 @@
 
 use pagewise_model::{Evidence, Finding, Severity};
 
-use super::kit::{Line, Page, Role, harmless};
+use super::kit::{Line, Page, Role, make_printable_line};
 use super::words::count;
 
 const SHOWN: usize = 6;
@@ -148,9 +148,9 @@ fn print_next(page: &mut Page, commands: &[String]) {
 }
 
 /// A finding in one line: `WARNING zram-full: /dev/zram0 is full`, with a trailing newline.
-pub(super) fn in_a_line(finding: &Finding) -> String {
+pub(super) fn one_line_of(finding: &Finding) -> String {
     let text = format!("{} {}: {}", label(finding.severity), finding.id, finding.title);
-    harmless(text) + "\n"
+    make_printable_line(text) + "\n"
 }
 
 /// Prints the text if there are no findings.

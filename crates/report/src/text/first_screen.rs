@@ -144,14 +144,14 @@ fn print_state(page: &mut Page, snapshot: &Snapshot) {
         0 => "no swap".to_owned(),
         _ => format!("swap {} used", part_of(all.saturating_sub(free), all)),
     }));
-    items.extend(waiting(snapshot));
+    items.extend(describe_stalls(snapshot));
     items.extend(oom::number(snapshot));
     if !items.is_empty() {
         page.item_row(fact("now"), FACTS, &items);
     }
 }
 
-fn waiting(snapshot: &Snapshot) -> Option<String> {
+fn describe_stalls(snapshot: &Snapshot) -> Option<String> {
     if let Some(why) = pressure::unknown(&snapshot.psi) {
         return Some(format!("pressure: {why}"));
     }

@@ -13,7 +13,7 @@ use crate::{Answer, time};
 pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
     let snapshot = &answer.interval.end;
     let mut items = machine(snapshot);
-    items.extend(when(answer));
+    items.extend(describe_time_and_cost(answer));
     let start = Line::default().span(Role::Strong, format!("pagewise {verb}"));
     page.hang_items(start, 2, &items);
     let missing: Vec<String> = limits::missing(snapshot).into_iter().map(str::to_owned).collect();
@@ -64,7 +64,7 @@ fn virtualization_label(kind: &Name) -> String {
     }
 }
 
-fn when(answer: &Answer<'_>) -> Vec<String> {
+fn describe_time_and_cost(answer: &Answer<'_>) -> Vec<String> {
     let snapshot = &answer.interval.end;
     let mut items = Vec::new();
     items.extend(recording(snapshot).map(|path| format!("recording {path}")));

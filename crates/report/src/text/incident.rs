@@ -31,12 +31,16 @@ pub(super) fn print(page: &mut Page, incident: &Incident) {
                 Role::Plain,
                 &trouble.line,
             );
-            let begun = clock(trouble.begun_unix_seconds);
-            let worst = clock(trouble.worst_unix_seconds);
+            let begun = format_clock(trouble.begun_unix_seconds);
+            let worst = format_clock(trouble.worst_unix_seconds);
             let lasted = match trouble.ended_unix_seconds {
                 Some(ended) => {
                     let seconds = ended - trouble.begun_unix_seconds;
-                    format!("from {begun} to {} ({})", clock(ended), duration::rough(seconds))
+                    format!(
+                        "from {begun} to {} ({})",
+                        format_clock(ended),
+                        duration::rough(seconds)
+                    )
                 }
                 None => format!("from {begun} until the last reading"),
             };
@@ -80,7 +84,8 @@ fn print_events(page: &mut Page, events: &[IncidentEvent]) {
             IncidentEventKind::Level | IncidentEventKind::Full => Role::Strong,
             _ => Role::Plain,
         };
-        let label = Line::indent(2).span(Role::Quiet, clock(event.unix_seconds)).pad_to(INDENT);
+        let label =
+            Line::indent(2).span(Role::Quiet, format_clock(event.unix_seconds)).pad_to(INDENT);
         page.hang(label, INDENT, role, &event.text);
     }
     let more = events.len().saturating_sub(SHOWN) as u64;
@@ -114,7 +119,7 @@ fn describe_area(grown: &GrownArea) -> String {
     format!("{} +{added} in {time}: {} → {}", grown.name, grown.from, grown.to)
 }
 
-fn clock(unix_seconds: f64) -> String {
+fn format_clock(unix_seconds: f64) -> String {
     format_time(unix_seconds, "%H:%M:%S")
 }
 

@@ -84,12 +84,12 @@ pub(super) struct Span {
 
 impl Span {
     pub(super) fn new(role: Role, text: impl Into<String>) -> Self {
-        Self { text: harmless(text.into()), role }
+        Self { text: make_printable_line(text.into()), role }
     }
 }
 
 /// Makes characters of a text visible that a terminal would interpret; a newline becomes a space.
-pub(super) fn harmless(text: String) -> String {
+pub(super) fn make_printable_line(text: String) -> String {
     let text = if text.contains('\n') { text.replace('\n', " ") } else { text };
     Name::from(text.as_str()).as_str().replace(GLUE, " ")
 }
@@ -191,12 +191,12 @@ pub(super) fn clip_start(text: &str, width: usize) -> Cow<'_, str> {
 /// Wraps text to lines of at most `width` columns; numbers stay with their units.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let options = Options::new(width.max(1)).word_splitter(WordSplitter::NoHyphenation);
-    let glued = glue(&harmless(text.to_owned()));
+    let glued = glue_units(&make_printable_line(text.to_owned()));
     textwrap::wrap(&glued, options).iter().map(|line| line.replace(GLUE, " ")).collect()
 }
 
 /// Joins every unit in a text to its number, so that no line breaks between the two.
-fn glue(text: &str) -> String {
+fn glue_units(text: &str) -> String {
     const UNITS: [&str; 19] = [
         "%", "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ns", "µs", "ms", "s", "pages", "page",
         "B/s", "KiB/s", "MiB/s", "GiB/s", "MB/s",
@@ -357,8 +357,10 @@ impl Page {
     /// Adds the title of a section, and a short remark about it.
     pub(super) fn heading(&mut self, title: &str, note: &str) {
         if self.keeps_blocks() {
-            return self
-                .keep(Block::Heading { title: title.to_owned(), note: harmless(note.to_owned()) });
+            return self.keep(Block::Heading {
+                title: title.to_owned(),
+                note: make_printable_line(note.to_owned()),
+            });
         }
         self.gap();
         let line = Line::indent(2).span(Role::Strong, title);
@@ -414,11 +416,12 @@ impl Page {
     fn print_item_row(&mut self, start: Line, indent: usize, mut follows: bool, items: &[String]) {
         if self.keeps_blocks() {
             let first = Some(start.text().trim().to_owned()).filter(|text| !text.is_empty());
-            let items = first.into_iter().chain(items.iter().map(|item| harmless(item.clone())));
+            let items =
+                first.into_iter().chain(items.iter().map(|item| make_printable_line(item.clone())));
             return self.keep(Block::Items(items.collect()));
         }
         let mut line = start;
-        for item in items.iter().map(|item| harmless(item.clone())) {
+        for item in items.iter().map(|item| make_printable_line(item.clone())) {
             let dot = if follows { " · " } else { "" };
             if line.width() + dot.width() + item.width() <= self.width {
                 line = line.plain(dot).plain(item);
@@ -453,7 +456,7 @@ impl Page {
         if self.keeps_blocks() {
             return self.keep(Block::prose(role, &format!("{}{text}", start.text().trim_start())));
         }
-        let glued = glue(&harmless(text.to_owned()));
+        let glued = glue_units(&make_printable_line(text.to_owned()));
         let first = " ".repeat(start.width());
         let rest = " ".repeat(indent);
         let options = Options::new(self.width)
@@ -476,9 +479,9 @@ impl Page {
     /// comments.
     pub(super) fn command(&mut self, start: Line, indent: usize, command: &str) {
         if self.keeps_blocks() {
-            return self.keep(Block::Command(harmless(command.to_owned())));
+            return self.keep(Block::Command(make_printable_line(command.to_owned())));
         }
-        let whole = harmless(command.to_owned());
+        let whole = make_printable_line(command.to_owned());
         let (command, comment) = match (whole.strip_prefix("# "), whole.split_once("  # ")) {
             (Some(comment), _) => ("", Some(comment)),
             (None, Some((command, comment))) => (command, Some(comment)),

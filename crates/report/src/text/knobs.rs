@@ -12,7 +12,7 @@ const VALUE: usize = 38;
 const ACCEPTS: usize = 52;
 const ABOUT: usize = 4;
 
-pub(super) fn list(page: &mut Page, all: &[SettableKnob<'_>]) {
+pub(super) fn print_list(page: &mut Page, all: &[SettableKnob<'_>]) {
     let (here, lacking): (Vec<_>, Vec<_>) = all.iter().partition(|knob| knob.is_here());
     let sections: [(KnobScope, &str, &str); 3] = [
         (KnobScope::Host, "Settings of the host", "name, value now, values that it accepts"),

@@ -22,8 +22,8 @@ pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
         return page.prose(2, Role::Plain, text);
     }
     page.gap();
-    page.fact("Estimates", &hits(&ledger.estimates));
-    page.fact("Exact", &hits(&ledger.exact));
+    page.fact("Estimates", &describe_hit_rate(&ledger.estimates));
+    page.fact("Exact", &describe_hit_rate(&ledger.exact));
     if ledger.set_by_step.predictions > 0 {
         let HitRate { hits, predictions, .. } = ledger.set_by_step;
         let text = format!(
@@ -92,7 +92,7 @@ fn print_damage(page: &mut Page, report: &LedgerReport<'_>) {
 }
 
 /// Describes a hit rate: `11 of 12 predictions came true: 92 % (95 % interval 65 to 99 %)`.
-fn hits(rate: &HitRate) -> String {
+fn describe_hit_rate(rate: &HitRate) -> String {
     let Some((share, interval)) = rate.share.zip(rate.interval) else {
         return "no prediction was measured".to_owned();
     };

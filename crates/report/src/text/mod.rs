@@ -110,7 +110,7 @@ pub fn section(answer: &Answer<'_>, view: &View, section: Section) -> Vec<Block>
 
 /// Reports of the OOM killer as blocks, one row each.
 pub fn oom_kills(snapshot: &Snapshot) -> Vec<Block> {
-    in_blocks(|page| oom::list(page, snapshot))
+    in_blocks(|page| oom::print_list(page, snapshot))
 }
 
 /// The label of a severity, and its role.
@@ -190,12 +190,12 @@ pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: TextStyle) -> Strin
 
 /// The findings in one line each.
 pub fn doctor_in_lines(findings: &[Finding]) -> String {
-    findings.iter().map(findings::in_a_line).collect()
+    findings.iter().map(findings::one_line_of).collect()
 }
 
 /// The list of `doctor`'s rules.
 pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
-    render(look, |page| rules::list(page, rules))
+    render(look, |page| rules::print_list(page, rules))
 }
 
 /// One rule of `doctor` in full, and the related subject of `pagewise explain`.
@@ -225,7 +225,7 @@ pub fn comparison(comparison: &Comparison, look: TextStyle) -> String {
 
 /// The limit that each cgroup needs; with `is_selected` a single one in full.
 pub fn limits(survey: &LimitSurvey, is_selected: bool, look: TextStyle) -> String {
-    let print = if is_selected { working_sets::print } else { working_sets::list };
+    let print = if is_selected { working_sets::print } else { working_sets::print_list };
     render(look, |page| print(page, survey))
 }
 
@@ -236,7 +236,7 @@ pub fn incident(incident: &Incident, look: TextStyle) -> String {
 
 /// The subjects of `explain`: name and title.
 pub fn subjects(subjects: &[(&str, &str)], look: TextStyle) -> String {
-    render(look, |page| explanation::list(page, subjects))
+    render(look, |page| explanation::print_list(page, subjects))
 }
 
 /// Processes killed for lack of memory, and commands that may show more kills.
@@ -301,12 +301,12 @@ pub fn planned(planned: &PlannedExperiment, look: TextStyle) -> String {
 
 /// The names of experiments, and the question of each.
 pub fn experiments(listed: &[(String, String)], look: TextStyle) -> String {
-    render(look, |page| planned::list(page, listed))
+    render(look, |page| planned::print_list(page, listed))
 }
 
 /// The settings that an arm of a trial may change.
 pub fn settable_knobs(all: &[SettableKnob<'_>], look: TextStyle) -> String {
-    render(look, |page| knobs::list(page, all))
+    render(look, |page| knobs::print_list(page, all))
 }
 
 /// The output of `thp`: where huge pages are used.

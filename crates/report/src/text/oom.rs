@@ -77,7 +77,7 @@ fn print_time_line(page: &mut Page, found: &OomFound<'_>, today: Option<Timestam
     ];
     let mut table = Table::new(LABEL, columns);
     for event in &events[from..] {
-        let when = event.unix_seconds.and_then(time::timestamp).map(|at| clock(at, today));
+        let when = event.unix_seconds.and_then(time::timestamp).map(|at| format_clock(at, today));
         let when = when.or_else(|| event.stamp.as_ref().map(ToString::to_string));
         table.row(vec![
             when.unwrap_or_else(|| NONE.to_owned()).into(),
@@ -108,7 +108,7 @@ const LISTED: usize = 50;
 
 /// Prints one row for each report of an OOM kill, the newest first, after a text about the logs
 /// that were searched.
-pub(super) fn list(page: &mut Page, snapshot: &Snapshot) {
+pub(super) fn print_list(page: &mut Page, snapshot: &Snapshot) {
     let kills = &snapshot.kernel_log.kills;
     let shown = kills.len().min(LISTED);
     page.heading("OOM kills", "reports of the OOM killer, the newest first");
@@ -129,7 +129,7 @@ pub(super) fn list(page: &mut Page, snapshot: &Snapshot) {
 }
 
 fn row(kill: &OomKill) -> Vec<Cell> {
-    let when = kill.unix_seconds.and_then(time::timestamp).map(|at| clock(at, None));
+    let when = kill.unix_seconds.and_then(time::timestamp).map(|at| format_clock(at, None));
     let victim = kill.victim.as_ref();
     let none = || NONE.to_owned();
     vec![
@@ -410,7 +410,7 @@ fn print_explained(
     (role, word): (Role, &str),
 ) {
     page.gap();
-    let when = kill.unix_seconds.and_then(time::timestamp).map(|at| clock(at, today));
+    let when = kill.unix_seconds.and_then(time::timestamp).map(|at| format_clock(at, today));
     let when = when.or_else(|| kill.stamp.as_ref().map(ToString::to_string));
     let start = Line::indent(2).span(role, when.unwrap_or_else(|| word.to_owned()));
     page.hang(start.plain("  "), LABEL, Role::Strong, &kill.title);
@@ -502,7 +502,7 @@ fn label(label: &str) -> Line {
 }
 
 /// Formats a time; without the date if it is on the day of the reading.
-fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
+fn format_clock(at: Timestamp, today: Option<Timestamp>) -> String {
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
     if today.is_some_and(|today| day(today) == day(at)) {
         at.strftime("%H:%M:%S UTC").to_string()
@@ -522,8 +522,10 @@ pub(super) fn number(snapshot: &Snapshot) -> Option<String> {
 pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
     let log = &snapshot.kernel_log;
     let last = log.kills.last()?;
-    let when =
-        last.unix_seconds.and_then(time::timestamp).map(|at| clock(at, time::time_of(snapshot)));
+    let when = last
+        .unix_seconds
+        .and_then(time::timestamp)
+        .map(|at| format_clock(at, time::time_of(snapshot)));
     let when = when.map_or_else(String::new, |when| format!(", the last at {when}"));
     let all = count(log.kills.len() as u64 + log.left_out);
     let searched = log.journal_files.get().is_some_and(|files| files > 0);

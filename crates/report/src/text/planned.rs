@@ -51,7 +51,7 @@ fn print_arms(page: &mut Page, planned: &PlannedExperiment) {
     }
 }
 
-pub(super) fn list(page: &mut Page, listed: &[(String, String)]) {
+pub(super) fn print_list(page: &mut Page, listed: &[(String, String)]) {
     let widest = listed.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, about) in listed {
         let name = Line::default().span(Role::Strong, name.clone()).pad_to(widest + 2);

@@ -5,7 +5,7 @@ use pagewise_model::{Pressure, Psi, Stall};
 
 use super::kit::Page;
 use super::table::{Cell, Column, Table};
-use super::words::{cell_as, describe_lack, describe_stall};
+use super::words::{cell_with, describe_lack, describe_stall};
 
 pub(super) fn print(page: &mut Page, psi: &Psi) {
     if let Some(why) = unknown(psi) {
@@ -38,7 +38,7 @@ fn is_known(pressure: &Pressure) -> bool {
 
 fn averages(stall: &Stall) -> [Cell; 3] {
     [&stall.avg10, &stall.avg60, &stall.avg300]
-        .map(|average| cell_as(average, |share| describe_stall(share.get())))
+        .map(|average| cell_with(average, |share| describe_stall(share.get())))
 }
 
 /// Why memory pressure is unknown; `None` if it is known, or was not read.

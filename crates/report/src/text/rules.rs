@@ -7,7 +7,7 @@ use super::findings::{label, role};
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 
-pub(super) fn list(page: &mut Page, rules: &[RuleExplanation]) {
+pub(super) fn print_list(page: &mut Page, rules: &[RuleExplanation]) {
     let columns =
         vec![Column::left("id"), Column::left("severity"), Column::words("what it looks for")];
     let mut table = Table::new(0, columns);

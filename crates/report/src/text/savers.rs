@@ -56,7 +56,9 @@ pub(super) fn ksm(snapshot: &Snapshot) -> Option<String> {
     };
     let mut parts = vec![state.to_owned()];
     parts.extend(describe_merged(ksm, snapshot));
-    parts.extend(ksm.general_profit_bytes.get().filter(|&profit| profit != 0).map(profit));
+    parts.extend(
+        ksm.general_profit_bytes.get().filter(|&profit| profit != 0).map(describe_ksm_profit),
+    );
     if run == 1 {
         parts.push(format!(
             "{} full scans",
@@ -81,7 +83,7 @@ fn describe_merged(ksm: &Ksm, snapshot: &Snapshot) -> Option<String> {
 }
 
 /// Describes what KSM saves after subtracting its metadata; the only number that may be negative.
-fn profit(bytes: i64) -> String {
+fn describe_ksm_profit(bytes: i64) -> String {
     let size = pagewise_model::Bytes::new(bytes.unsigned_abs());
     if bytes < 0 { format!("costs {size} more than it saves") } else { format!("net gain {size}") }
 }
@@ -108,7 +110,11 @@ pub(super) fn damon(damon: &Damon) -> Option<String> {
         .map(|module| format!("{} {}", module.name, format_reading(&module.enabled)))
         .collect();
     parts.extend(
-        damon.kdamonds.get().filter(|&threads| threads > 0).map(|threads| by_hand(threads, damon)),
+        damon
+            .kdamonds
+            .get()
+            .filter(|&threads| threads > 0)
+            .map(|threads| describe_damon_set_up_by_hand(threads, damon)),
     );
     if !parts.is_empty() {
         return Some(parts.join("; "));
@@ -118,7 +124,7 @@ pub(super) fn damon(damon: &Damon) -> Option<String> {
 }
 
 /// Describes DAMON's threads that were set up by hand: `2 threads set up by hand (on, off)`.
-fn by_hand(threads: u32, damon: &Damon) -> String {
+fn describe_damon_set_up_by_hand(threads: u32, damon: &Damon) -> String {
     let states: Vec<String> = damon.kdamond_states.iter().take(8).map(format_reading).collect();
     let states =
         if states.is_empty() { String::new() } else { format!(" ({})", states.join(", ")) };

@@ -20,7 +20,7 @@ pub(super) fn print(page: &mut Page, scanned: &ScanReport<'_>) {
     print_heading(page, whole, scanned);
     if whole.sampled_pages == 0 {
         page.gap();
-        page.prose(2, Role::Strong, &nothing(whole));
+        page.prose(2, Role::Strong, &describe_nothing_to_read(whole));
     } else {
         print_algorithms(page, whole);
         print_kinds(page, whole);
@@ -90,7 +90,7 @@ fn format_grouped(number: u64) -> String {
     pagewise_model::grouped(number)
 }
 
-fn nothing(whole: &Estimate) -> String {
+fn describe_nothing_to_read(whole: &Estimate) -> String {
     match whole.swapped_pages {
         0 => "Nothing to read: there is no memory here that swap would take.".to_owned(),
         swapped => format!("Nothing to read: {} are in swap already.", plural(swapped, "page")),

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::bars;
 use super::block::{Block, TextCell, TextTable};
 use super::elide::{NamePart, elide};
-use super::kit::{Line, Page, Role, clip, harmless, wrap};
+use super::kit::{Line, Page, Role, clip, make_printable_line, wrap};
 
 /// Minimum width in columns of a column that is cut.
 const SHRUNK: usize = 14;
@@ -26,7 +26,7 @@ pub(super) type Cell = TextCell;
 
 impl TextCell {
     pub(super) fn new(role: Role, text: impl Into<String>) -> Self {
-        Self { text: harmless(text.into()), role, fill: None }
+        Self { text: make_printable_line(text.into()), role, fill: None }
     }
 
     /// A cell with a bar of this many block characters.

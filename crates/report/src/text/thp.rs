@@ -8,7 +8,7 @@ use pagewise_model::{
 use super::kit::Page;
 use super::table::{Cell, Column, Table};
 use super::words::{
-    cell, cell_as, count, describe_lack, format_reading, is_requested, plural, seconds, share,
+    cell, cell_with, count, describe_lack, format_reading, is_requested, plural, seconds, share,
 };
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
@@ -122,7 +122,7 @@ fn row(size: &ThpSize) -> Vec<Cell> {
 }
 
 fn number(stats: &Counters, name: &str) -> Cell {
-    cell_as(&stats.get(name), |number| count(*number))
+    cell_with(&stats.get(name), |number| count(*number))
 }
 
 /// Prints the pools of preallocated huge pages; sizes without pages, or without known values, are
@@ -144,7 +144,7 @@ fn print_pools(page: &mut Page, pools: &[HugePool]) {
 }
 
 fn pool_row(pool: &HugePool) -> Vec<Cell> {
-    let pages = |reading: &Reading<u64>| cell_as(reading, |pages| count(*pages));
+    let pages = |reading: &Reading<u64>| cell_with(reading, |pages| count(*pages));
     let size = |total: &u64| Bytes::new(pool.page_bytes.get().saturating_mul(*total)).to_string();
     vec![
         pool.page_bytes.to_string().into(),
@@ -153,6 +153,6 @@ fn pool_row(pool: &HugePool) -> Vec<Cell> {
         pages(&pool.free),
         pages(&pool.reserved),
         pages(&pool.surplus),
-        cell_as(&pool.total, size),
+        cell_with(&pool.total, size),
     ]
 }

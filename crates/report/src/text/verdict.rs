@@ -5,7 +5,7 @@ use pagewise_model::{Finding, Level, Psi, Severity, Snapshot};
 
 use super::kit::{Page, Role};
 use super::pressure;
-use super::words::{MISSING, absence, describe_lack, join_words, plural};
+use super::words::{MISSING, absence_reason, describe_lack, join_words, plural};
 use crate::Answer;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
@@ -27,7 +27,7 @@ pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
     if total.value().is_some() {
         return None;
     }
-    let why = match absence(total) {
+    let why = match absence_reason(total) {
         Some(MISSING) if snapshot.host.root.as_str() == "live" => {
             Some("no such file; is /proc mounted?".to_owned())
         }

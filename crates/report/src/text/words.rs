@@ -48,11 +48,11 @@ pub(super) fn can_root_read<T>(reading: &Reading<T>) -> bool {
 
 /// A table's cell with a Reading; anything but a value is printed quietly.
 pub(super) fn cell<T: Quantity>(reading: &Reading<T>) -> Cell {
-    cell_as(reading, Quantity::shown)
+    cell_with(reading, Quantity::shown)
 }
 
 /// A table's cell as [`cell`] makes it, with a spelling of the caller's choice.
-pub(super) fn cell_as<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> Cell {
+pub(super) fn cell_with<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> Cell {
     let role = if reading.value().is_some() { Role::Plain } else { Role::Quiet };
     Cell::new(role, spell_reading(reading, spell))
 }
@@ -72,7 +72,7 @@ pub(super) fn describe_lack<T>(reading: &Reading<T>) -> Option<String> {
 }
 
 /// The reason for an absent value, as it was read.
-pub(super) fn absence<T>(reading: &Reading<T>) -> Option<&str> {
+pub(super) fn absence_reason<T>(reading: &Reading<T>) -> Option<&str> {
     match &reading.outcome {
         Outcome::Absent(why) => Some(why),
         Outcome::Value(_) | Outcome::Denied(_) => None,

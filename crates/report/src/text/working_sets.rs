@@ -9,13 +9,13 @@ use pagewise_model::{
 use super::kit::{Line, Page, Role};
 use super::movement::format_per_second;
 use super::table::{Cell, Column, NONE, Table};
-use super::words::{cell, cell_as, count, describe_stall, plural, seconds};
+use super::words::{cell, cell_with, count, describe_stall, plural, seconds};
 
 /// Maximum number of rows of cgroups and of processes; JSON has all.
 const SHOWN: usize = 20;
 const INDENT: usize = 4;
 
-pub(super) fn list(page: &mut Page, survey: &LimitSurvey) {
+pub(super) fn print_list(page: &mut Page, survey: &LimitSurvey) {
     if survey.groups.is_empty() {
         return page.prose(0, Role::Plain, "no memory cgroup holds memory, or none may be read");
     }
@@ -68,16 +68,16 @@ fn row(group: &WorkingSet) -> Vec<Cell> {
         group.group.as_str().into(),
         cell(&group.current),
         cell(&group.peak),
-        cell_as(&group.limit, limit),
-        group.refaults_per_second.map_or_else(nothing, |rate| refaults(rate).into()),
-        cell_as(&group.waited, |waited| describe_stall(waited.get())),
-        group.idle.as_ref().map_or_else(nothing, |idle| idle_size(idle).into()),
+        cell_with(&group.limit, limit),
+        group.refaults_per_second.map_or_else(empty_cell, |rate| refaults(rate).into()),
+        cell_with(&group.waited, |waited| describe_stall(waited.get())),
+        group.idle.as_ref().map_or_else(empty_cell, |idle| idle_size(idle).into()),
         advice_cell(advice),
-        advice.confidence.map_or_else(nothing, |confidence| confidence.word().into()),
+        advice.confidence.map_or_else(empty_cell, |confidence| confidence.word().into()),
     ]
 }
 
-fn nothing() -> Cell {
+fn empty_cell() -> Cell {
     Cell::new(Role::Quiet, NONE)
 }
 
@@ -152,15 +152,13 @@ fn print_readings(page: &mut Page, group: &WorkingSet) {
     let mut table = Table::new(2, columns);
     value(&mut table, "used", &group.current);
     value(&mut table, "peak", &group.peak);
-    spelled_value(&mut table, "limit", &group.limit, limit);
+    add_value(&mut table, "limit", &group.limit, limit);
     let headroom = group.headroom.map(|it| it.to_string());
     add_computed(&mut table, "left under the limit", headroom, "");
     value(&mut table, "in swap", &group.swap);
     let rate = group.refaults_per_second.map(refaults);
     add_computed(&mut table, "refaults/s", rate, "of files and from swap, over the interval");
-    spelled_value(&mut table, "waited (60 s)", &group.waited, |waited| {
-        describe_stall(waited.get())
-    });
+    add_value(&mut table, "waited (60 s)", &group.waited, |waited| describe_stall(waited.get()));
     value(&mut table, "times at the limit", &group.max_events);
     value(&mut table, "OOM kills", &group.oom_kills);
     value(&mut table, "unevictable", &group.unevictable);
@@ -182,10 +180,10 @@ fn print_readings(page: &mut Page, group: &WorkingSet) {
 }
 
 fn value<T: Quantity>(table: &mut Table, name: &str, reading: &Reading<T>) {
-    spelled_value(table, name, reading, Quantity::shown);
+    add_value(table, name, reading, Quantity::shown);
 }
 
-fn spelled_value<T>(table: &mut Table, name: &str, reading: &Reading<T>, spell: fn(&T) -> String) {
+fn add_value<T>(table: &mut Table, name: &str, reading: &Reading<T>, spell: fn(&T) -> String) {
     let (shown, beside) = match &reading.outcome {
         Outcome::Value(value) => (spell(value), reading.source.to_string()),
         Outcome::Absent(why) => (NONE.to_owned(), why.to_string()),
@@ -226,7 +224,7 @@ fn print_processes(page: &mut Page, processes: &[ProcessUse], is_watched: bool) 
         Column::right(if is_watched { "idle" } else { "" }),
     ];
     let mut table = Table::new(INDENT, columns);
-    let size = |size: Option<Bytes>| size.map_or_else(nothing, |size| size.to_string().into());
+    let size = |size: Option<Bytes>| size.map_or_else(empty_cell, |size| size.to_string().into());
     for process in processes.iter().take(SHOWN) {
         table.row(vec![
             process.pid.to_string().into(),

@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, FreeBlocks, Pages, Reading, Snapshot, Zone, ZonePres
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
-use super::words::{cell_as, format_pages};
+use super::words::{cell_with, format_pages};
 
 /// Order of a huge page of 2 MiB with base pages of 4 KiB.
 const HUGE_ORDER: usize = 9;
@@ -63,7 +63,7 @@ fn name(node: u32, zone: &str, several_nodes: bool) -> String {
 }
 
 fn cell_in_bytes(pages: &Reading<Pages>, page_size: Bytes) -> Cell {
-    cell_as(pages, |pages| format_pages(*pages, page_size))
+    cell_with(pages, |pages| format_pages(*pages, page_size))
 }
 
 fn state(zone: &Zone) -> Cell {

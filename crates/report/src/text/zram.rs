@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Driver, Merging, Pages, Ratio, Reading, SizeBand, Sn
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{
-    cell, cell_as, count, describe_lack, format_ratio, format_reading, join_words, plural, share,
+    cell, cell_with, count, describe_lack, format_ratio, format_reading, join_words, plural, share,
 };
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
@@ -57,7 +57,7 @@ fn table(devices: &[&Zram], page_size: Bytes) -> Table {
     columns.push(Column::words(""));
     let mut table = Table::new(4, columns);
     let zramctl = devices.iter().any(|zram| zram.driver == Driver::Zram);
-    for (name, meaning, value) in measures() {
+    for (name, meaning, value) in table_columns() {
         let cells: Vec<Cell> = devices.iter().map(|zram| value(zram, page_size)).collect();
         if cells.iter().any(Cell::has_content) {
             let mut row = vec![Cell::from(*name)];
@@ -100,7 +100,7 @@ fn band_row(size: String, band: &SizeBand) -> Vec<Cell> {
 /// A function that makes the table's cell with one value of a device.
 type Measure = fn(&Zram, Bytes) -> Cell;
 
-fn measures() -> &'static [(&'static str, &'static str, Measure)] {
+fn table_columns() -> &'static [(&'static str, &'static str, Measure)] {
     &[
         ("used as", "", |zram, _| cell(&zram.used_as)),
         ("algorithm", "", |zram, _| cell(&zram.algorithm)),
@@ -118,7 +118,7 @@ fn measures() -> &'static [(&'static str, &'static str, Measure)] {
         }),
         ("peak", "most RAM it ever took (MEM-USED)", |zram, _| cell(&zram.mm_stat.memory_used_max)),
         ("limit", "most RAM it may take (MEM-LIMIT)", |zram, _| {
-            cell_as(&zram.mm_stat.memory_limit, |limit| limit_in_words(*limit))
+            cell_with(&zram.mm_stat.memory_limit, |limit| limit_in_words(*limit))
         }),
         ("same-filled", "pages of one repeated word: they take no memory", |zram, size| {
             pages(&zram.mm_stat.same_filled_pages, zram, size)
@@ -160,7 +160,7 @@ fn limit_in_words(limit: Bytes) -> String {
 
 /// A table's cell with a number of pages, and its share of all stored pages.
 fn pages(pages: &Reading<Pages>, zram: &Zram, page_size: Bytes) -> Cell {
-    cell_as(pages, |pages| {
+    cell_with(pages, |pages| {
         let size = pages.to_bytes(page_size);
         let stored = zram.mm_stat.original.get().and_then(|all| share(size.get(), all.get()));
         match stored {

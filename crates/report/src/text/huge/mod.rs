@@ -41,14 +41,17 @@ pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
 
 fn print_host(page: &mut Page, interval: &Interval) {
     super::thp::print(page, &interval.end);
-    let facts = [("  khugepaged now", now(interval)), ("  since boot", counters(&interval.end))];
+    let facts = [
+        ("  khugepaged now", describe_khugepaged(interval)),
+        ("  since boot", counters(&interval.end)),
+    ];
     for (label, items) in facts.iter().filter(|(_, items)| !items.is_empty()) {
         page.fact_items(label, items);
     }
 }
 
 /// Describes what khugepaged did in the interval; it may be runnable but wait for a CPU.
-fn now(interval: &Interval) -> Vec<String> {
+fn describe_khugepaged(interval: &Interval) -> Vec<String> {
     let Some(((cpu, waited), over)) = huge::khugepaged(interval).zip(interval.seconds()) else {
         return Vec::new();
     };
@@ -148,15 +151,15 @@ fn row(process: &Process) -> Vec<Cell> {
         cell(&process.rss_anon),
         cell(&process.anon_huge),
         coverage(&process.anon_huge, process.rss_anon.get()),
-        some(&process.shmem_huge),
-        some(&process.file_huge),
+        size_cell(&process.shmem_huge),
+        size_cell(&process.file_huge),
         cell(&process.page_tables),
         if forbidden { "switched off".into() } else { Cell::default() },
     ]
 }
 
 /// A table's cell with a size; empty if it is zero or unknown.
-fn some(size: &Reading<Bytes>) -> Cell {
+fn size_cell(size: &Reading<Bytes>) -> Cell {
     match size.get() {
         Some(size) if size > Bytes::new(0) => size.to_string().into(),
         Some(_) => Cell::default(),
