@@ -83,7 +83,7 @@ fn read_in(host: &HostRoot, mounts: &Mounts, detail: Detail) -> Cgroups {
             cgroups.dying = stat.get("nr_dying_descendants");
         }
         // unstable, because a stable sort allocates a buffer; no two groups have the same path
-        cgroups.groups.sort_unstable_by(|a, b| steps(a).cmp(steps(b)));
+        cgroups.groups.sort_unstable_by(|a, b| path_components(a).cmp(path_components(b)));
     }
     cgroups
 }
@@ -100,7 +100,7 @@ pub fn memory_cgroups(host: &HostRoot) -> Option<(String, bool)> {
 
 /// The components of a group's path. Sorting by them puts a parent directly before its descendants,
 /// with no other group in between.
-fn steps(group: &Cgroup) -> impl Iterator<Item = &str> {
+fn path_components(group: &Cgroup) -> impl Iterator<Item = &str> {
     group.path.as_str().split('/').filter(|step| !step.is_empty())
 }
 

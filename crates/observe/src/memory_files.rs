@@ -56,8 +56,8 @@ pub(crate) fn read(
     memory: &Memory,
     processes: &[Process],
 ) -> MemoryFiles {
-    let all: Vec<&Mount> = mounts.in_memory().collect();
-    let remote = mounts.remote_points();
+    let all: Vec<&Mount> = mounts.memory_backed_mounts().collect();
+    let remote = mounts.remote_mount_points();
     let asked = all.iter().take(MEMORY_MOUNTS);
     let mut files = MemoryFiles {
         mounts: asked.map(|mount| read_tmpfs(host, mount, &remote)).collect(),
@@ -215,7 +215,7 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
     let most_shmem = order.iter().filter(|process| process.rss_shmem.get() > Some(Bytes::new(0)));
     let with_shmem: Vec<u32> =
         most_shmem.take(MAPPED_SEARCHED).map(|process| process.pid).collect();
-    let answering = process::with_readable_maps(host, &with_shmem);
+    let answering = process::select_with_readable_maps(host, &with_shmem);
     for process in order {
         let text = match searcher.open_files(host, process.pid) {
             Ok(text) => text,

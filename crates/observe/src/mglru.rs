@@ -11,12 +11,12 @@ use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, explain};
 pub(crate) fn read(host: &HostRoot) -> Mglru {
     let enabled = "sys/kernel/mm/lru_gen/enabled";
     Mglru {
-        enabled: or_no_mglru(host.value(enabled, "a hexadecimal number", hexadecimal)),
-        min_ttl: or_no_mglru(host.millis_at("sys/kernel/mm/lru_gen/min_ttl_ms")),
+        enabled: explain_missing_mglru(host.value(enabled, "a hexadecimal number", hexadecimal)),
+        min_ttl: explain_missing_mglru(host.millis_at("sys/kernel/mm/lru_gen/min_ttl_ms")),
     }
 }
 
-fn or_no_mglru<T>(reading: Reading<T>) -> Reading<T> {
+fn explain_missing_mglru<T>(reading: Reading<T>) -> Reading<T> {
     explain(reading, NO_SUCH_FILE, "this kernel has no multi-gen LRU")
 }
 

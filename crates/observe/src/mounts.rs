@@ -114,7 +114,7 @@ impl Mounts {
 
     /// Mounts of memory-backed file systems, in the order of mounting; of several mounts of the
     /// same file system only the first.
-    pub(crate) fn in_memory(&self) -> impl Iterator<Item = &Mount> {
+    pub(crate) fn memory_backed_mounts(&self) -> impl Iterator<Item = &Mount> {
         let mut known = HashSet::new();
         let in_memory = |mount: &&Mount| IN_MEMORY.contains(&mount.file_system.as_str());
         self.all.iter().filter(in_memory).filter(move |mount| known.insert(mount.device.as_str()))
@@ -129,7 +129,7 @@ impl Mounts {
 
     /// Mount points of file systems whose server or daemon may not answer, so that resolving a path
     /// through them could block. The root is not included: without it nothing works.
-    pub(crate) fn remote_points(&self) -> HashSet<&str> {
+    pub(crate) fn remote_mount_points(&self) -> HashSet<&str> {
         let is_remote = |mount: &&Mount| {
             !mount.point.is_empty() && !LOCAL.contains(&mount.file_system.as_str())
         };
@@ -190,17 +190,17 @@ impl<'a> Columns<'a> {
 fn mount(line: &Line<'_>) -> Option<Mount> {
     let columns = Columns::parse(line.bytes)?;
     Some(Mount {
-        point: plain(columns.point.strip_prefix(b"/")?),
-        root: plain(columns.root),
-        device: plain(columns.ids[2]),
-        file_system: plain(columns.file_system),
-        source: plain(columns.source),
-        options: plain(columns.super_options),
+        point: unescaped_text(columns.point.strip_prefix(b"/")?),
+        root: unescaped_text(columns.root),
+        device: unescaped_text(columns.ids[2]),
+        file_system: unescaped_text(columns.file_system),
+        source: unescaped_text(columns.source),
+        options: unescaped_text(columns.super_options),
         at: line.source(),
     })
 }
 
-fn plain(column: &[u8]) -> String {
+fn unescaped_text(column: &[u8]) -> String {
     String::from_utf8_lossy(&unescape(column)).into_owned()
 }
 

@@ -115,8 +115,8 @@ fn khugepaged(host: &HostRoot) -> Khugepaged {
 /// khugepaged.
 fn khugepaged_times(host: &HostRoot) -> Khugepaged {
     let full_scans = host.number_at(&path("khugepaged/full_scans"));
-    let pid = and_then(&full_scans, |_| khugepaged_pid(host));
-    let times = and_then(&pid, |pid| run_times(host, *pid));
+    let pid = read_if_known(&full_scans, |_| khugepaged_pid(host));
+    let times = read_if_known(&pid, |pid| run_times(host, *pid));
     Khugepaged {
         full_scans,
         pid,
@@ -127,7 +127,7 @@ fn khugepaged_times(host: &HostRoot) -> Khugepaged {
 }
 
 /// Reads `next` with the value of `first`, or returns the refusal of `first`.
-fn and_then<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Reading<B> {
+fn read_if_known<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Reading<B> {
     match &first.outcome {
         Outcome::Value(value) => next(value),
         Outcome::Absent(why) => Reading::absent(why.clone(), first.source.clone()),
@@ -138,7 +138,7 @@ fn and_then<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Re
 /// khugepaged's process id.
 pub(crate) fn khugepaged_pid(host: &HostRoot) -> Reading<u32> {
     let parent = explain(host.name_at("proc/2/comm"), NO_SUCH_FILE, NO_THREADS);
-    and_then(&parent, |name| match name.as_str() {
+    read_if_known(&parent, |name| match name.as_str() {
         "kthreadd" => find_khugepaged(host, &kernel_threads(host)),
         _ => Reading::absent(NO_THREADS, parent.source.clone()),
     })

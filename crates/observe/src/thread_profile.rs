@@ -44,7 +44,7 @@ impl ThreadProfile {
     /// Starts sampling those threads for which perf is permitted; none if it is not.
     #[must_use]
     pub fn start(threads: &[u32]) -> Self {
-        let samplers = threads.iter().filter_map(|it| sampler(*it).ok()).collect();
+        let samplers = threads.iter().filter_map(|it| start_sampler(*it).ok()).collect();
         Self { samplers, places: BTreeMap::new() }
     }
 
@@ -77,7 +77,7 @@ impl ThreadProfile {
 }
 
 /// Starts a sampler of a kernel thread or a thread of this process.
-fn sampler(thread: u32) -> io::Result<Sampler> {
+fn start_sampler(thread: u32) -> io::Result<Sampler> {
     let thread = i32::try_from(thread).map_err(io::Error::other)?;
     let mut builder = Builder::new(Software::CPU_CLOCK);
     builder.observe_pid(thread).any_cpu().include_kernel().include_hv().enabled(true);
@@ -198,7 +198,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "a setting of this machine decides")]
     fn a_busy_thread_is_seen() {
         let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
-        let Ok(mut sampler) = sampler(own) else {
+        let Ok(mut sampler) = start_sampler(own) else {
             let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
             assert!(
                 !rustix::process::geteuid().is_root() || paranoid.is_err(),

@@ -36,13 +36,16 @@ fn merging(host: &HostRoot, device: &Zram) -> Merging {
         merged_pages: number("merged_pages").map(Pages::new),
         merged_bytes: number("merged_bytes").map(Bytes::new),
         index_bytes: number("index_bytes").map(Bytes::new),
-        hit_percent: hits.get().zip(misses.get()).and_then(|(hits, misses)| share(hits, misses)),
+        hit_percent: hits
+            .get()
+            .zip(misses.get())
+            .and_then(|(hits, misses)| hit_share(hits, misses)),
         hits,
         misses,
     }
 }
 
-fn share(hits: u64, misses: u64) -> Option<Percent> {
+fn hit_share(hits: u64, misses: u64) -> Option<Percent> {
     let all = hits.saturating_add(misses);
     (all > 0).then(|| Percent::new(hits as f64 * 100.0 / all as f64))
 }

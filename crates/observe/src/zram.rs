@@ -58,14 +58,14 @@ pub(crate) fn read_again(
         let file = |name: &str| format!("sys/block/zram{id}/{name}");
         let size = host.bytes_at(&file("disksize"));
         match known.iter().find(|zram| zram.id == id && zram.disksize == size) {
-            Some(zram) => stored_now(host, zram, file),
+            Some(zram) => read_stored_amounts(host, zram, file),
             None => device(host, (Driver::Zram, id), tiers, mounts),
         }
     };
     ids.map(again).collect()
 }
 
-fn stored_now(host: &HostRoot, zram: &Zram, file: impl Fn(&str) -> String) -> Zram {
+fn read_stored_amounts(host: &HostRoot, zram: &Zram, file: impl Fn(&str) -> String) -> Zram {
     let mm_stat = mm_stat(host, &file("mm_stat"));
     let per = |whole: &Reading<Bytes>| Ratio::from_sizes(mm_stat.original.get()?, whole.get()?);
     Zram {
@@ -342,7 +342,7 @@ fn device_number(host: &HostRoot, zram: &Zram) -> Option<String> {
 /// For a device without a user, whether `mkswap` was run on it. A device that stores nothing need
 /// not be read.
 fn describe_unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
-    if let Some(known) = udev_says_swap(host, zram) {
+    if let Some(known) = find_swap_in_udev(host, zram) {
         return known;
     }
     let original = &zram.mm_stat.original;
@@ -363,7 +363,7 @@ fn describe_unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
 
 /// Whether udev has found swap on the device: udev reads devices as root, and anybody may read its
 /// results.
-fn udev_says_swap(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
+fn find_swap_in_udev(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     let is_swap = |line: &[u8]| line == b"E:ID_FS_TYPE=swap";
     let path = format!("run/udev/data/b{}", device_number(host, zram)?);
     let kept = host.excerpt(&path, |raw| keep_lines(raw, is_swap)).ok()?;

@@ -26,7 +26,7 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap
 }
 
 /// The known parameters of zswap with the current stored amounts.
-pub(crate) fn stored_now(memory: &Memory, vmstat: &Counters, parameters: &Zswap) -> Zswap {
+pub(crate) fn with_stored_amounts(memory: &Memory, vmstat: &Counters, parameters: &Zswap) -> Zswap {
     Zswap {
         pool: find_other(memory, "Zswap"),
         stored: find_other(memory, "Zswapped"),

@@ -208,7 +208,8 @@ impl Excerpt {
 
     fn take(&mut self, raw: &[u8]) {
         for record in raw_records(raw) {
-            let may_take = self.reports.may_take(record.text) && self.kept.len() < MOST_KEPT;
+            let may_take =
+                self.reports.can_be_in_report(record.text) && self.kept.len() < MOST_KEPT;
             let line = if may_take { self.reports.take(&record.read()) } else { None };
             let text = line.map(|line| line.to_text());
             let is_unknown = may_take && self.reports.is_last_unknown();

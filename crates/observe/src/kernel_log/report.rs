@@ -177,7 +177,7 @@ impl Reports {
 
     /// Whether a record with this text (escapes included) could be part of a report. Most records
     /// cannot, and this check takes a tenth of the time of decoding and parsing one.
-    pub(super) fn may_take(&self, text: &[u8]) -> bool {
+    pub(super) fn can_be_in_report(&self, text: &[u8]) -> bool {
         self.has_open_report() || Self::is_of_interest(text)
     }
 

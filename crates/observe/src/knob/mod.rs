@@ -38,7 +38,7 @@ pub fn knobs(host: &HostRoot) -> Vec<KnobReading> {
 }
 
 pub(crate) fn read(host: &HostRoot, cgroups: &Cgroups, ram: Option<Bytes>) -> Vec<KnobReading> {
-    let mut knobs = rows(host, cgroups);
+    let mut knobs = read_all(host, cgroups);
     if ram.is_some_and(|ram| ram < SMALL) {
         for knob in &mut knobs {
             let own = WHERE_SMALL.iter().find(|(name, _)| *name == knob.knob.name);
@@ -48,7 +48,7 @@ pub(crate) fn read(host: &HostRoot, cgroups: &Cgroups, ram: Option<Bytes>) -> Ve
     knobs
 }
 
-fn rows(host: &HostRoot, cgroups: &Cgroups) -> Vec<KnobReading> {
+fn read_all(host: &HostRoot, cgroups: &Cgroups) -> Vec<KnobReading> {
     let (of_groups, others): (Vec<&'static Knob>, Vec<_>) =
         KNOBS.iter().partition(|knob| knob.path.contains(groups::PLACEHOLDER));
     let mut places = KnobFiles::new(host);

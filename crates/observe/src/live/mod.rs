@@ -109,7 +109,8 @@ impl LiveReader {
         snapshot.tiers = swap::read(host, &self.mounts);
         snapshot.zram = zram::read_again(host, &full.zram, &snapshot.tiers, &self.mounts);
         snapshot.zmerge = zmerge::read(host, &snapshot.tiers, &self.mounts);
-        snapshot.zswap = zswap::stored_now(&snapshot.memory, &snapshot.vmstat, &full.zswap);
+        snapshot.zswap =
+            zswap::with_stored_amounts(&snapshot.memory, &snapshot.vmstat, &full.zswap);
     }
 
     /// The kernel log, with the age of each kill updated.

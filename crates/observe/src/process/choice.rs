@@ -34,10 +34,10 @@ pub(super) struct Chosen {
 /// memory. A process without memory, such as a kernel thread, is not counted as left out.
 pub(super) fn choose(host: &HostRoot, most: usize, most_compared: usize) -> Chosen {
     host.keep_folder_open("proc");
-    let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
+    let skipped = if host.is_live() { helper::helpers_left_behind() } else { Vec::new() };
     let mut pids = host.list_numbers("proc", "");
     pids.retain(|pid| !skipped.contains(pid));
-    let earlier = left_out_of_recording(host);
+    let earlier = count_left_out_of_recording(host);
     if pids.len() <= most {
         return Chosen { pids, left_out: earlier };
     }
@@ -60,7 +60,7 @@ pub(super) fn record(host: &HostRoot, left_out: u64) {
     }
 }
 
-fn left_out_of_recording(host: &HostRoot) -> u64 {
+fn count_left_out_of_recording(host: &HostRoot) -> u64 {
     if host.is_live() || !host.exists(PATH) {
         return 0;
     }

@@ -46,7 +46,7 @@ pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
 
 /// The processes of which a helper process could read the beginning of `/proc/PID/maps` in time, so
 /// that nobody holds their memory locks; all of them if the host is a recording.
-pub(crate) fn with_readable_maps(host: &HostRoot, pids: &[u32]) -> Vec<u32> {
+pub(crate) fn select_with_readable_maps(host: &HostRoot, pids: &[u32]) -> Vec<u32> {
     if !host.is_live() {
         return pids.to_vec();
     }

@@ -88,7 +88,7 @@ impl<'a> Helper<'a> {
         let mut open = self.jobs;
         let mut heard = now();
         while !open.is_empty() {
-            let give_up = heard.saturating_add(patience(open)).min(end);
+            let give_up = heard.saturating_add(time_limit(open)).min(end);
             if wait_readable(&self.child.answers, give_up.saturating_sub(now())) {
                 if !self.receive() {
                     return Some(FileAnswer::HelperEnded);
@@ -99,7 +99,7 @@ impl<'a> Helper<'a> {
                 }
                 heard = now();
             } else if now() >= give_up {
-                let is_late = now().saturating_sub(heard) >= patience(open);
+                let is_late = now().saturating_sub(heard) >= time_limit(open);
                 if is_late && !is_running(self.child.pid) {
                     return Some(FileAnswer::Stuck);
                 }
@@ -146,7 +146,7 @@ impl Drop for Helper<'_> {
 }
 
 /// The time limit for the first of these files.
-fn patience(jobs: &[Job]) -> Duration {
+fn time_limit(jobs: &[Job]) -> Duration {
     let cost = jobs.first().map_or(Duration::ZERO, |job| job.cost);
     cost.saturating_mul(4).clamp(LEAST_PATIENCE, MOST_PATIENCE)
 }
@@ -204,7 +204,7 @@ fn is_gone(pid: Pid) -> bool {
 }
 
 /// Helper processes of earlier readings that are still alive.
-pub(super) fn left_behind() -> Vec<u32> {
+pub(super) fn helpers_left_behind() -> Vec<u32> {
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|&pid| !is_gone(pid));
     left.iter().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect()
@@ -338,7 +338,7 @@ mod tests {
         assert!(!is_running(child.pid), "sleeps in open");
         end(child.pid);
         // on a busy machine this may take longer than `end` waits
-        assert!(comes_true(|| !left_behind().contains(&pid)), "still there");
+        assert!(comes_true(|| !helpers_left_behind().contains(&pid)), "still there");
         assert_eq!(test_kill_process(child.pid), Err(Errno::SRCH));
     }
 

@@ -79,7 +79,7 @@ impl LiveProcesses {
         self.turn = (self.turn + 1) % TURNS;
         let mut before = std::mem::take(&mut self.known);
         let no_swap = unused_swap(&at.memory).is_some();
-        let to_open = most_open().saturating_sub(self.open);
+        let to_open = max_open_files().saturating_sub(self.open);
         let mut round = Round { host, at, no_swap, to_open };
         host.keep_folder_open("proc");
         let mut list = Vec::with_capacity(before.len());
@@ -141,7 +141,7 @@ fn read_recorded(host: &HostRoot, at: &Snapshot, pid: u32) -> Option<(Process, B
 
 /// Maximum number of files to keep open: half of this process's limit of open files, at most
 /// [`MOST_OPEN`].
-fn most_open() -> usize {
+fn max_open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
     half.unwrap_or(MOST_OPEN).min(MOST_OPEN)

@@ -36,7 +36,7 @@ use crate::limits::{PEAKS_BEFORE, PROCESS_IDS, PROCESSES, SWAPPED_PROCESSES};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
-pub(crate) use command::with_readable_maps;
+pub(crate) use command::select_with_readable_maps;
 pub(crate) use live::LiveProcesses;
 pub(crate) use stat::StatLine;
 
@@ -50,7 +50,7 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
         match status::read(host, pid) {
             Task::Process(mut process, resident) => {
                 stat::read_times(host, &mut process);
-                sizes.push(resident.map(|size| size.saturating_add(in_swap(&process))));
+                sizes.push(resident.map(|size| size.saturating_add(swapped_bytes(&process))));
                 processes.list.push(*process);
             }
             Task::KernelThread => processes.kernel_threads += 1,
@@ -62,7 +62,7 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
     let candidates =
         candidates.map(|(process, resident)| smaps::Candidate { process, resident }).collect();
     smaps::read(host, candidates, budget, enough);
-    processes.smaps = tally(&processes.list, budget);
+    processes.smaps = count_smaps_outcomes(&processes.list, budget);
     if left_out > 0 {
         let read = processes.list.len() as u64;
         let all = read.saturating_add(left_out);
@@ -153,11 +153,11 @@ fn read_peaks(host: &HostRoot, found: &mut [(Bytes, Process)]) {
     found.sort_by_key(|(_, process)| process.pid);
 }
 
-fn in_swap(process: &Process) -> Bytes {
+fn swapped_bytes(process: &Process) -> Bytes {
     process.swap.get().unwrap_or_default()
 }
 
-fn tally(list: &[Process], budget: Duration) -> SmapsTally {
+fn count_smaps_outcomes(list: &[Process], budget: Duration) -> SmapsTally {
     let budget = Millis::new(u64::try_from(budget.as_millis()).unwrap_or(u64::MAX));
     let mut tally = SmapsTally { budget, ..SmapsTally::default() };
     for process in list {

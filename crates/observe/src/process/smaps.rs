@@ -54,12 +54,14 @@ pub(super) fn read(
 ) {
     candidates.sort_by_key(|candidate| (candidate.cost(), candidate.process.pid));
     if budget.is_zero() {
-        fill_all(host, &mut candidates, |_| Err(absent(NOT_READ)));
+        fill_all(host, &mut candidates, |_| Err(absent_refusal(NOT_READ)));
     } else if !host.is_live() {
         fill_all(host, &mut candidates, |path| read_recorded(host, path));
     } else if rustix::fs::access("/proc/self/smaps_rollup", rustix::fs::Access::EXISTS).is_err() {
         // A recording does not distinguish an ended process from a file that was not read.
-        fill_all(host, &mut candidates, |path| note_answer(host, path, Err(absent(NO_FILE))));
+        fill_all(host, &mut candidates, |path| {
+            record_answer(host, path, Err(absent_refusal(NO_FILE)))
+        });
     } else {
         read_largest(host, &mut candidates, budget, enough);
     }
@@ -88,7 +90,7 @@ fn read_largest(
         batch.iter().map(Candidate::size).collect()
     });
     let rest = candidates.get_mut(..smaller).unwrap_or_default();
-    fill_all(host, rest, |_| Err(absent(SMALLER)));
+    fill_all(host, rest, |_| Err(absent_refusal(SMALLER)));
 }
 
 /// Reads processes in batches, starting at the end of `bounds`. These are upper bounds of the sizes
@@ -161,26 +163,26 @@ fn read_live(host: &HostRoot, batch: &mut [Candidate<'_>], budget: Duration) {
     let answers = helper::read_all(&jobs, budget);
     for (candidate, answer) in batch.iter_mut().zip(answers) {
         let path = candidate.path();
-        let noted = note_answer(host, &path, parse_answer(answer));
+        let noted = record_answer(host, &path, parse_answer(answer));
         fill(host, candidate.process, &absolute_path(&path), noted);
     }
 }
 
 fn parse_answer(answer: FileAnswer) -> Answered {
     match answer {
-        FileAnswer::Read(bytes) if bytes.is_empty() => Err(absent(GONE)),
+        FileAnswer::Read(bytes) if bytes.is_empty() => Err(absent_refusal(GONE)),
         FileAnswer::Read(bytes) => Ok(bytes),
         FileAnswer::Refused(errno) => Err(Refusal::from_errno(errno).explain(NO_SUCH_FILE, GONE)),
-        FileAnswer::NotRead => Err(absent(NOT_READ)),
-        FileAnswer::Stuck => Err(absent(STUCK)),
-        FileAnswer::HelperEnded => Err(absent(HELPER_ENDED)),
+        FileAnswer::NotRead => Err(absent_refusal(NOT_READ)),
+        FileAnswer::Stuck => Err(absent_refusal(STUCK)),
+        FileAnswer::HelperEnded => Err(absent_refusal(HELPER_ENDED)),
     }
 }
 
 /// Passes the helper's answer about a file to a recorder. A read that was not started is not
 /// recorded.
-fn note_answer(host: &HostRoot, path: &str, answer: Answered) -> Answered {
-    if answer != Err(absent(NOT_READ)) {
+fn record_answer(host: &HostRoot, path: &str, answer: Answered) -> Answered {
+    if answer != Err(absent_refusal(NOT_READ)) {
         host.note(path, &answer);
     }
     answer
@@ -193,7 +195,7 @@ fn read_recorded(host: &HostRoot, path: &str) -> Answered {
     answer.map_err(|refusal| refusal.explain(NO_SUCH_FILE, NOT_READ))
 }
 
-fn absent(why: &'static str) -> Refusal {
+fn absent_refusal(why: &'static str) -> Refusal {
     Refusal::Absent(why.into())
 }
 
@@ -227,7 +229,7 @@ fn set_refusal(process: &mut Process, refusal: &Refusal, source: &Source) {
 
 /// Parses smaps_rollup. The first line contains an address range; all others are sizes.
 fn parse(host: &HostRoot, process: &mut Process, text: &Text) {
-    set_refusal(process, &absent(NO_LINE), &text.source());
+    set_refusal(process, &absent_refusal(NO_LINE), &text.source());
     for line in text.lines() {
         let Some((key, rest)) = line.split_once(b':') else { continue };
         let field = match key {
@@ -305,8 +307,8 @@ mod tests {
         let entries = [
             (1, Entry::File(ROLLUP.into())),
             (2, refused(Refusal::Denied("run as root".into()))),
-            (3, refused(absent(STUCK))),
-            (4, refused(absent(GONE))),
+            (3, refused(absent_refusal(STUCK))),
+            (4, refused(absent_refusal(GONE))),
         ];
         let host = HostRoot::memory(
             entries.map(|(pid, entry)| (format!("proc/{pid}/smaps_rollup"), entry)),

@@ -94,7 +94,11 @@ impl Front {
             is_kernel: Some(true),
         };
         for message in split_messages(&message.text, &about) {
-            self.take_message(&super::clean(&message.text), usize::MAX, Some(&message.about));
+            self.take_message(
+                &super::remove_markup(&message.text),
+                usize::MAX,
+                Some(&message.about),
+            );
         }
     }
 

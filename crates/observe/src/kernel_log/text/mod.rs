@@ -31,7 +31,7 @@ use hung::HungTasks;
 pub use journals::{journals_of_folder, read_journals};
 use killers::{Killers, Place};
 pub use packed::unpack_text;
-use prefix::{Kind, Peeled, peel};
+use prefix::{Kind, Peeled, remove_prefixes};
 
 /// Maximum number of bytes that are used of a line. The longest message of the kernel has 1 KiB, but a text of
 /// statistics may have its lines joined.
@@ -183,7 +183,7 @@ impl Front {
 
     fn take_line(&mut self, raw: &[u8]) {
         match self.entries.take(raw) {
-            Entry::No => self.take_message(&clean(raw), raw.len(), None),
+            Entry::No => self.take_message(&remove_markup(raw), raw.len(), None),
             Entry::Part => {}
             Entry::Message(kind, messages) => self.take_entry(kind, &messages),
         }
@@ -192,7 +192,7 @@ impl Front {
     fn take_entry(&mut self, kind: &'static str, messages: &[entry::Message]) {
         self.name_kind(kind);
         for message in messages {
-            let text = clean(&message.text);
+            let text = remove_markup(&message.text);
             self.take_message(&text, usize::MAX, Some(&message.about));
         }
     }
@@ -204,7 +204,7 @@ impl Front {
     }
 
     /// Whether a message may be a part of a report, or continues a message that may be.
-    fn may_matter(&self, text: &[u8]) -> bool {
+    fn can_belong_to_report(&self, text: &[u8]) -> bool {
         let goes_on = self.pending.is_some()
             || self.hung.is_in_stack()
             || self.machines.values().any(|machine| machine.reports.has_open_report());
@@ -212,10 +212,10 @@ impl Front {
     }
 
     fn take_message(&mut self, raw: &[u8], length: usize, about: Option<&entry::About>) {
-        if !self.may_matter(raw) {
+        if !self.can_belong_to_report(raw) {
             return;
         }
-        let peeled = peel(raw);
+        let peeled = remove_prefixes(raw);
         let is_prefixed = about.is_some() || peeled.kinds.iter().any(|kind| *kind != Kind::Quote);
         let continues = self.pending.as_ref().is_some_and(|pending| {
             let same = peeled.machine.is_none_or(|machine| machine == pending.machine);
@@ -227,7 +227,7 @@ impl Front {
             return;
         }
         self.flush();
-        if !self.may_matter(peeled.text) && !is_of_interest(raw) {
+        if !self.can_belong_to_report(peeled.text) && !is_of_interest(raw) {
             return;
         }
         for kind in &peeled.kinds {
@@ -515,7 +515,7 @@ fn has_only_names(text: &[u8]) -> bool {
 }
 
 /// The line without escape sequences for colours, and with the characters that a web page writes as entities.
-fn clean(raw: &[u8]) -> Vec<u8> {
+fn remove_markup(raw: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = memchr::memchr2(0x1b, b'&', rest) {

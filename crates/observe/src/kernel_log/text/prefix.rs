@@ -63,7 +63,7 @@ pub(super) struct Peeled<'a> {
 }
 
 /// Removes all prefixes of a line.
-pub(super) fn peel(line: &[u8]) -> Peeled<'_> {
+pub(super) fn remove_prefixes(line: &[u8]) -> Peeled<'_> {
     const LAYERS: usize = 8;
     let mut peeled = Peeled { text: line, ..Peeled::default() };
     for _ in 0..LAYERS {
