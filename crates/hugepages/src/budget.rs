@@ -62,7 +62,7 @@ impl Budget {
         self.since > self.allowance / 8
     }
 
-    pub(crate) fn before(&self) -> Bytes {
+    pub(crate) fn memory_before(&self) -> Bytes {
         Bytes::new(self.before)
     }
 
@@ -131,7 +131,10 @@ mod tests {
     fn what_earlier_calls_have_spent_is_not_there_again() {
         let mib = |mib: u64| Bytes::new(mib << 20);
         let budget = Budget::new(mib(108), 0.1, mib(8));
-        assert_eq!((budget.before(), budget.limit(), budget.spent()), (mib(100), mib(110), mib(8)));
+        assert_eq!(
+            (budget.memory_before(), budget.limit(), budget.spent()),
+            (mib(100), mib(110), mib(8))
+        );
         assert!(budget.has_room(mib(2)) && !budget.has_room(mib(3)));
         let over = Budget::new(mib(120), 0.1, mib(20));
         assert!(over.has_room(mib(0)) && !over.has_room(Bytes::new(1)));

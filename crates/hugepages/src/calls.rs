@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Whether this kernel has MADV_COLLAPSE. Advice for an empty range fails only if the kernel does
 /// not know the advice.
-pub(crate) fn knows_collapse() -> bool {
+pub(crate) fn has_collapse_advice() -> bool {
     // SAFETY: a range of length zero contains no memory of ours; the kernel checks the advice first
     // and then returns, because there is nothing to do.
     unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_COLLAPSE) == 0 }

@@ -160,7 +160,7 @@ impl<'a> Act<'a> {
         let mut found = Vec::new();
         let mut coverage = Coverage::default();
         for (at, subject) in self.subjects.iter().enumerate() {
-            let Some((blocks, sizes)) = if_alive(subject.memory.blocks())? else { continue };
+            let Some((blocks, sizes)) = none_if_exited(subject.memory.blocks())? else { continue };
             coverage = coverage.plus(sizes);
             if !subject.allowed {
                 continue;
@@ -282,11 +282,11 @@ impl<'a> Act<'a> {
     /// Checks again whether one block qualifies, and collapses it.
     fn collapse_block(&mut self, at: usize, address: u64) -> Result<(), ActError> {
         let Some(subject) = self.subjects.get(at) else { return Ok(()) };
-        let Some(block) = if_alive(subject.memory.block_at(address, subject.scans))? else {
+        let Some(block) = none_if_exited(subject.memory.block_at(address, subject.scans))? else {
             return Ok(());
         };
         let growth = self.growth(&block);
-        let Some(pages) = if_alive(subject.memory.exclusive(address))? else { return Ok(()) };
+        let Some(pages) = none_if_exited(subject.memory.exclusive(address))? else { return Ok(()) };
         if let Err(why) = self.policy().judge_again(&block, pages) {
             let why = if why == SkipReason::Nothing { SkipReason::Changed } else { why };
             pick::count_skipped(&mut self.done.left_alone, why);
@@ -333,7 +333,7 @@ impl<'a> Act<'a> {
         if self.budget.is_measurement_due() || self.weighed.elapsed() >= MEASURE {
             self.weighed = Instant::now();
             let Some(now) =
-                if_target_alive(measure_memory(self.host, self.targets, &self.subjects))?
+                none_if_target_exited(measure_memory(self.host, self.targets, &self.subjects))?
             else {
                 return Ok(Some(GONE.to_owned()));
             };
@@ -390,13 +390,14 @@ impl<'a> Act<'a> {
     fn measure_result(&mut self) -> Result<(), ActError> {
         let mut coverage = Coverage::default();
         for subject in &self.subjects {
-            let sizes = if_alive(subject.memory.blocks())?.map(|(_, sizes)| sizes);
+            let sizes = none_if_exited(subject.memory.blocks())?.map(|(_, sizes)| sizes);
             coverage = coverage.plus(sizes.unwrap_or_default());
         }
         if coverage.anon > Bytes::new(0) {
             (self.done.huge_after, self.done.anon_after) = (coverage.anon_huge, coverage.anon);
         }
-        if let Some(now) = if_target_alive(measure_memory(self.host, self.targets, &self.subjects))?
+        if let Some(now) =
+            none_if_target_exited(measure_memory(self.host, self.targets, &self.subjects))?
         {
             self.budget.measure(now);
         }
@@ -411,7 +412,7 @@ impl<'a> Act<'a> {
             self.done.stopped = Some("stopped by Ctrl-C".to_owned());
         }
         Collapse {
-            memory_before: self.budget.before(),
+            memory_before: self.budget.memory_before(),
             memory_limit: self.budget.limit(),
             memory_after: self.budget.memory(),
             memory_peak: self.budget.peak(),
@@ -469,7 +470,7 @@ fn measure_memory(
         return Ok(charge.current);
     }
     let living = subjects.iter().filter(|subject| subject.memory.is_alive());
-    let sizes = living.map(|subject| if_alive(proportional(subject.pid)));
+    let sizes = living.map(|subject| none_if_exited(proportional(subject.pid)));
     let sizes: Result<Vec<Option<Bytes>>, ActError> = sizes.collect();
     let known: Vec<Bytes> = sizes?.into_iter().flatten().collect();
     if known.is_empty() {
@@ -480,7 +481,7 @@ fn measure_memory(
 }
 
 /// Turns the error that a process has exited meanwhile into `None`; other errors remain.
-fn if_alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
+fn none_if_exited<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
     match answer {
         Ok(value) => Ok(Some(value)),
         Err(LookError::Gone(_)) => Ok(None),
@@ -488,7 +489,7 @@ fn if_alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
     }
 }
 
-fn if_target_alive<T>(answer: Result<T, ActError>) -> Result<Option<T>, ActError> {
+fn none_if_target_exited<T>(answer: Result<T, ActError>) -> Result<Option<T>, ActError> {
     match answer {
         Err(ActError::Look(LookError::Gone(_)) | ActError::NoGroup(_)) => Ok(None),
         other => other.map(Some),

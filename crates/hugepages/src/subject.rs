@@ -13,7 +13,7 @@ use pagewise_procmem::coverage::{LookError, Memory, thp_allowed};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::calls::{collapse_range, knows_collapse};
+use crate::calls::{collapse_range, has_collapse_advice};
 
 /// Why a collapse or split is not done. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +100,7 @@ pub(crate) enum Called {
 
 impl Subject {
     pub(crate) fn open(pid: u32, block: u64) -> Result<Self, ActError> {
-        if !knows_collapse() {
+        if !has_collapse_advice() {
             return Err(ActError::NoCollapse);
         }
         let handle = open_handle(pid)?;
