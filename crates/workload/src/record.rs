@@ -74,11 +74,11 @@ impl Record {
         }
         self.points.push(std::mem::replace(&mut self.open, Point::new()));
         if self.points.len() == MOST {
-            self.halve();
+            self.join_pairs_of_points();
         }
     }
 
-    fn halve(&mut self) {
+    fn join_pairs_of_points(&mut self) {
         let mut points = std::mem::take(&mut self.points).into_iter();
         while let (Some(mut first), Some(second)) = (points.next(), points.next()) {
             first.join(&second);
@@ -129,7 +129,7 @@ impl Record {
             say("settling", before.fold(0.0, |sum, point| sum + point.seconds));
         }
         let settled_at = settled.and_then(|at| u32::try_from(at).ok());
-        let latency_ns = by_powers_of_two(&all.latency);
+        let latency_ns = count_by_powers_of_two(&all.latency);
         (Course { iteration_seconds: each, settled_at, latency_ns }, values)
     }
 }
@@ -143,7 +143,7 @@ pub(super) fn latencies() -> Histogram<u32> {
 
 /// Numbers of latencies by powers of two: for each power, how many are between the previous power
 /// and this one.
-pub(super) fn by_powers_of_two(latency: &Histogram<u32>) -> Vec<(u64, u64)> {
+pub(super) fn count_by_powers_of_two(latency: &Histogram<u32>) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for step in latency.iter_recorded() {
         let bits = u64::BITS - latency.lowest_equivalent(step.value_iterated_to()).leading_zeros();

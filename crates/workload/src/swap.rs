@@ -49,7 +49,8 @@ pub(super) fn run(
         }
         progress("touching", done);
         let began = Instant::now();
-        let Some(done) = touches.iteration(&mut data, &mut code, &mut record, &mut rng, end) else {
+        let Some(done) = touches.run_iteration(&mut data, &mut code, &mut record, &mut rng, end)
+        else {
             break;
         };
         record.add_iteration(began.elapsed().as_secs_f64(), done);
@@ -143,7 +144,7 @@ impl TouchPattern {
     }
 
     /// Runs an iteration; returns the number of touches, or `None` if the time was over first.
-    fn iteration(
+    fn run_iteration(
         &mut self,
         data: &mut Region,
         code: &mut Code,

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use pagewise_mappings::Region;
 use pagewise_model::Course;
 
-use super::super::record::{by_powers_of_two, latencies};
+use super::super::record::{count_by_powers_of_two, latencies};
 use super::super::swap::nanoseconds;
 use super::BLOCK;
 
@@ -76,7 +76,7 @@ impl Filled {
 
     /// The course of the fill. All of the fill counts: there is no steady state to wait for.
     pub(super) fn course(self) -> Course {
-        let latency_ns = by_powers_of_two(&self.latency);
+        let latency_ns = count_by_powers_of_two(&self.latency);
         Course { iteration_seconds: self.pieces, settled_at: Some(0), latency_ns }
     }
 }
