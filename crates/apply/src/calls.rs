@@ -178,7 +178,7 @@ const OURSELVES: &CStr = c"/proc/self/exe";
 ///
 /// # Errors
 /// If a string contains a zero byte, or the kernel refuses a handler.
-pub(crate) fn start_after_crash(
+pub(crate) fn set_command_after_crash(
     arguments: Vec<CString>,
     environment: Vec<CString>,
 ) -> io::Result<()> {
@@ -191,27 +191,28 @@ pub(crate) fn start_after_crash(
     let start =
         HandlerCommand { pid, arguments: leaked(arguments), environment: leaked(environment) };
     START.store(Box::into_raw(Box::new(start)), Ordering::SeqCst);
-    FATAL.into_iter().try_for_each(handle)
+    FATAL.into_iter().try_for_each(install_handler)
 }
 
 /// Makes sure that a fatal signal terminates the process without starting the prepared command.
-pub(crate) fn cancel_start() {
+pub(crate) fn cancel_command_after_crash() {
     START.store(ptr::null_mut(), Ordering::SeqCst);
 }
 
 /// Whether a fatal signal would start the prepared command.
-pub(crate) fn starts_after_crash() -> bool {
+pub(crate) fn has_command_after_crash() -> bool {
     !START.load(Ordering::SeqCst).is_null()
 }
 
-fn handle(signal: libc::c_int) -> io::Result<()> {
+fn install_handler(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: sigaction is a C struct for which all zeros is a valid value: no flags, an empty
-    // mask. `crashed` has the type of a handler without SA_SIGINFO and makes only async-signal-safe
+    // mask. `handle_fatal_signal` has the type of a handler without SA_SIGINFO and makes only async-signal-safe
     // calls. If the thread has an alternate stack, the handler runs on it and works even after a
     // stack overflow.
     to_result(unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = crashed as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_sigaction =
+            handle_fatal_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
         action.sa_flags = libc::SA_ONSTACK;
         libc::sigaction(signal, &raw const action, ptr::null_mut())
     })
@@ -219,7 +220,7 @@ fn handle(signal: libc::c_int) -> io::Result<()> {
 
 /// The signal handler of [`FATAL`] signals: forks a child that starts the prepared command, then
 /// lets the signal terminate this process.
-extern "C" fn crashed(signal: libc::c_int) {
+extern "C" fn handle_fatal_signal(signal: libc::c_int) {
     let start = START.swap(ptr::null_mut(), Ordering::SeqCst);
     // SAFETY: `start` is null or was made by `start_after_crash` and is never freed. getpid, signal
     // and raise are async-signal-safe. fork of the C library may wait for a lock of the allocator,
@@ -232,7 +233,7 @@ extern "C" fn crashed(signal: libc::c_int) {
             if start.pid == parent
                 && libc::syscall(libc::SYS_clone, flags, none, none, none, none) == 0
             {
-                start_once_gone(start, parent);
+                start_after_parent_exit(start, parent);
             }
         }
         // the signal is delivered when this handler returns
@@ -250,7 +251,7 @@ static BETWEEN: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 
 ///
 /// # Safety
 /// Only after a fork: it closes all files.
-unsafe fn start_once_gone(start: &HandlerCommand, parent: libc::pid_t) -> ! {
+unsafe fn start_after_parent_exit(start: &HandlerCommand, parent: libc::pid_t) -> ! {
     // SAFETY: all of these are system calls whose only precondition is valid pointers: those in
     // `start` point to zero-terminated strings and lists, the others to values on this stack.
     unsafe {

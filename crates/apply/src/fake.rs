@@ -704,11 +704,11 @@ impl FakeHost {
 }
 
 impl HostOps for Fake {
-    fn act(&mut self, deed: &HostChange<'_>) -> io::Result<()> {
+    fn make_change(&mut self, deed: &HostChange<'_>) -> io::Result<()> {
         self.fallible(deed, |world| world.perform(deed))
     }
 
-    fn hot_add(&mut self) -> io::Result<u32> {
+    fn add_zram_device(&mut self) -> io::Result<u32> {
         self.fallible(&HostChange::Load { module: "", parameter: "" }, FakeHost::add_zram)
     }
 
@@ -823,7 +823,7 @@ impl HostOps for Fake {
         }
     }
 
-    fn strain(&self) -> Strain {
+    fn memory_pressure(&self) -> Strain {
         Strain { oom_kills: self.world().oom_kills, ..Strain::default() }
     }
 

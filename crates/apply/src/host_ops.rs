@@ -278,10 +278,10 @@ pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The operations on a machine that making and undoing changes needs.
 pub(crate) trait HostOps {
     /// Makes a change. When this returns, the change was made or has failed: it is never deferred.
-    fn act(&mut self, deed: &HostChange<'_>) -> io::Result<()>;
+    fn make_change(&mut self, deed: &HostChange<'_>) -> io::Result<()>;
 
     /// Creates a zram device by reading `hot_add`; returns its number.
-    fn hot_add(&mut self) -> io::Result<u32>;
+    fn add_zram_device(&mut self) -> io::Result<u32>;
 
     /// Reads a small file of the kernel, without surrounding white space.
     fn read(&self, path: &str) -> io::Result<String>;
@@ -339,7 +339,7 @@ pub(crate) trait HostOps {
     fn memory_facts(&self) -> MemoryFacts;
 
     /// Counters of memory pressure since boot, such as stall times and OOM kills.
-    fn strain(&self) -> Strain;
+    fn memory_pressure(&self) -> Strain;
 
     /// Where memory cgroups are mounted, and whether they are of cgroup version 2.
     fn groups(&self) -> Option<(String, bool)>;
@@ -370,10 +370,13 @@ pub(crate) fn folder_of(path: &str) -> &str {
 
 /// Makes the change, and retries if the device is briefly in use: udev opens each new device to
 /// read it.
-pub(crate) fn act_patiently(host: &mut dyn HostOps, deed: &HostChange<'_>) -> io::Result<()> {
+pub(crate) fn make_change_with_retries(
+    host: &mut dyn HostOps,
+    deed: &HostChange<'_>,
+) -> io::Result<()> {
     let mut tried = 0;
     loop {
-        match host.act(deed) {
+        match host.make_change(deed) {
             Err(error) if is_transient(&error) && tried < TRIES => tried += 1,
             done => return done,
         }

@@ -65,7 +65,7 @@ pub(crate) fn append<T: Serialize>(
     let state = |source| Error::State { path: path.to_owned(), source };
     let present = read(host, path)?;
     if present.is_none() {
-        host.act(&HostChange::Begin(path)).map_err(state)?;
+        host.make_change(&HostChange::Begin(path)).map_err(state)?;
     }
     let bytes = present.unwrap_or_default();
     let mut length = bytes.len() as u64;
@@ -73,7 +73,7 @@ pub(crate) fn append<T: Serialize>(
     if RecordedLines::<serde_json::Value>::parse(&bytes).is_torn {
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         length = whole as u64;
-        host.act(&HostChange::Cut { journal: path, length }).map_err(state)?;
+        host.make_change(&HostChange::Cut { journal: path, length }).map_err(state)?;
     } else if bytes.last().is_some_and(|&last| last != b'\n') {
         text.push(b'\n');
     }
@@ -86,10 +86,10 @@ pub(crate) fn append<T: Serialize>(
         return Err(Error::Ledger { path: path.to_owned(), why });
     }
     let append = HostChange::Append { journal: path, line: &text };
-    host.act(&append).map_err(|source| {
+    host.make_change(&append).map_err(|source| {
         // if the disk is full and has only part of a line, the part is cut off here or by the next
         // run
-        let _ = host.act(&HostChange::Cut { journal: path, length });
+        let _ = host.make_change(&HostChange::Cut { journal: path, length });
         state(source)
     })
 }

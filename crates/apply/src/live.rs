@@ -79,7 +79,7 @@ impl Live {
     fn drain(&self, area: &str, reserve: Bytes) -> io::Result<()> {
         let _watchman = Watchman::new();
         let start = Instant::now();
-        let mut brake = Brake::new(area, reserve, self.strain().oom_kills);
+        let mut brake = Brake::new(area, reserve, self.memory_pressure().oom_kills);
         let mut groups_at = Duration::ZERO;
         calls::swap_off_while(area, || {
             if self.is_stopped() {
@@ -94,7 +94,12 @@ impl Live {
             } else {
                 self.host_facts(&self.read_glance())
             };
-            brake.check(&DrainSample { at, areas: self.swaps(), facts, strain: self.strain() })
+            brake.check(&DrainSample {
+                at,
+                areas: self.swaps(),
+                facts,
+                strain: self.memory_pressure(),
+            })
         })
     }
 
@@ -162,7 +167,7 @@ fn into_text(path: std::path::PathBuf) -> io::Result<String> {
 }
 
 impl HostOps for Live {
-    fn act(&mut self, deed: &HostChange<'_>) -> io::Result<()> {
+    fn make_change(&mut self, deed: &HostChange<'_>) -> io::Result<()> {
         match *deed {
             HostChange::Write { path, value } => write(path, value),
             HostChange::MakeGroup(folder) => fs::create_dir(folder),
@@ -190,19 +195,19 @@ impl HostOps for Live {
             HostChange::StartUnit(unit) => run("systemctl", &["start", "--no-block", "--", unit]),
             HostChange::StopUnit(unit) => run("systemctl", &["stop", "--", unit]),
             HostChange::Arm { seconds, program, state, journal } => {
-                arm(seconds, program, state, journal)
+                start_undo_timer(seconds, program, state, journal)
             }
-            HostChange::Disarm => disarm(),
+            HostChange::Disarm => stop_undo_timer(),
             HostChange::Begin(journal) => begin(journal),
             HostChange::Append { journal, line } => append(journal, line),
-            HostChange::Cut { journal, length } => cut(journal, length),
+            HostChange::Cut { journal, length } => truncate_journal(journal, length),
             HostChange::Forget(journal) => forget(journal),
-            HostChange::SetAside { journal, to } => set_aside(journal, to),
+            HostChange::SetAside { journal, to } => move_journal_aside(journal, to),
         }
     }
 
     /// Creates a zram device with a single read, because each read of `hot_add` creates one.
-    fn hot_add(&mut self) -> io::Result<u32> {
+    fn add_zram_device(&mut self) -> io::Result<u32> {
         let mut text = [0; 32];
         let length = File::open("/sys/class/zram-control/hot_add")?.read(&mut text)?;
         let text = String::from_utf8_lossy(&text[..length]);
@@ -347,7 +352,7 @@ impl HostOps for Live {
         }
     }
 
-    fn strain(&self) -> Strain {
+    fn memory_pressure(&self) -> Strain {
         let vmstat = counters(&self.host, "proc/vmstat");
         let count = |name: &str| vmstat.get(name).get().unwrap_or_default();
         let memory = psi(&self.host).memory;
@@ -611,7 +616,7 @@ fn forget(journal: &str) -> io::Result<()> {
 }
 
 /// Moves a journal into a folder that only we may enter.
-fn set_aside(journal: &str, to: &str) -> io::Result<()> {
+fn move_journal_aside(journal: &str, to: &str) -> io::Result<()> {
     let folder = folder_of(to);
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -663,7 +668,7 @@ fn append(journal: &str, line: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-fn cut(journal: &str, length: u64) -> io::Result<()> {
+fn truncate_journal(journal: &str, length: u64) -> io::Result<()> {
     let file = open_own(journal, OpenOptions::new().write(true))?;
     file.set_len(length)?;
     file.sync_all()
@@ -674,7 +679,7 @@ const TIMER: &str = "pagewise-unconfirmed-timer";
 
 /// Starts the timer that undoes a plan on trial. No plan is on trial now: a unit of this name was
 /// left by an earlier trial, and systemd would refuse a second one.
-fn arm(seconds: u64, program: &str, state: &str, journal: &str) -> io::Result<()> {
+fn start_undo_timer(seconds: u64, program: &str, state: &str, journal: &str) -> io::Result<()> {
     let units = ["timer", "service"].map(|kind| format!("{TIMER}.{kind}"));
     for action in ["stop", "reset-failed"] {
         // fails if there is no such unit
@@ -727,7 +732,7 @@ fn timer_arguments(
 
 /// Stops the timer of a trial but not the service that the timer started, which may be this
 /// process. Without systemd there is no timer.
-fn disarm() -> io::Result<()> {
+fn stop_undo_timer() -> io::Result<()> {
     let timer = format!("{TIMER}.timer");
     match run("systemctl", &["is-active", "--quiet", &timer]) {
         Ok(()) => run("systemctl", &["stop", &timer]),

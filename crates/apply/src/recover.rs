@@ -84,11 +84,11 @@ pub(crate) fn forget_one(
     let mut set_aside = None;
     if !is_removed && is_file {
         let to = free_name(host, path);
-        host.act(&HostChange::SetAside { journal: path, to: &to }).map_err(kept)?;
+        host.make_change(&HostChange::SetAside { journal: path, to: &to }).map_err(kept)?;
         set_aside = Some(to);
     } else if !is_removed {
         // a link or pipe of such a name contains nothing
-        host.act(&HostChange::Forget(path)).map_err(kept)?;
+        host.make_change(&HostChange::Forget(path)).map_err(kept)?;
     }
     Ok(Recovered { unnoted: None, set_aside, ..recovered })
 }
@@ -228,12 +228,12 @@ fn stop_units(host: &mut dyn HostOps, reading: &Reading) {
         units.extend(areas.iter().map(|number| format!("systemd-zram-setup@zram{number}.service")));
     }
     for unit in &units {
-        let _ = host.act(&HostChange::StopUnit(unit));
+        let _ = host.make_change(&HostChange::StopUnit(unit));
     }
-    if has_generator && host.act(&HostChange::ReloadUnits).is_ok() {
+    if has_generator && host.make_change(&HostChange::ReloadUnits).is_ok() {
         let generated = |unit: &String| host.exists(&format!("/run/systemd/generator/{unit}"));
         for unit in areas.iter().map(swap).filter(generated).collect::<Vec<_>>() {
-            let _ = host.act(&HostChange::StartUnit(&unit));
+            let _ = host.make_change(&HostChange::StartUnit(&unit));
         }
     }
 }
@@ -280,7 +280,7 @@ fn undo_all(
             Some(later) => Err(Error::Held { by: later.describe() }),
             None => undo_and_record(host, journal, &it, run),
         };
-        let outcome = outcome_or_left(outcome);
+        let outcome = outcome_of_undo(outcome);
         returns.push(Return { what: it.describe(), outcome: outcome.clone() });
         if let Outcome::Conflict { found, .. } = &outcome {
             it.conflict = Some(found.clone());
@@ -315,7 +315,7 @@ pub(crate) fn undo_and_record(
 }
 
 /// The outcome that stands for an error while a change was undone.
-pub(crate) fn outcome_or_left(outcome: Result<Outcome, Error>) -> Outcome {
+pub(crate) fn outcome_of_undo(outcome: Result<Outcome, Error>) -> Outcome {
     outcome
         .unwrap_or_else(|error| Outcome::Left { why: text_with_cause(&error), next: error.next() })
 }

@@ -34,20 +34,20 @@ impl Rescue {
         let all = others.chain([(STATE.into(), state.into_os_string())]);
         let environment = all.map(|(name, value)| environment_entry([name, "=".into(), value]));
         let environment = environment.collect::<io::Result<_>>()?;
-        calls::start_after_crash(vec![c"pagewise".into(), c"undo".into()], environment)?;
+        calls::set_command_after_crash(vec![c"pagewise".into(), c"undo".into()], environment)?;
         Ok(Self(()))
     }
 
     /// Whether a [`Rescue`] exists in this process.
     #[must_use]
     pub fn is_installed() -> bool {
-        calls::starts_after_crash()
+        calls::has_command_after_crash()
     }
 }
 
 impl Drop for Rescue {
     fn drop(&mut self) {
-        calls::cancel_start();
+        calls::cancel_command_after_crash();
     }
 }
 

@@ -263,7 +263,7 @@ impl Session {
         let SettingChange { name, path, .. } = setting.clone();
         knob::check_refresh_word(&name, word)?;
         let write = HostChange::Write { path: &path, value: word };
-        self.changes.host_mut().act(&write).doing(|| format!("{name} = {word}"))
+        self.changes.host_mut().make_change(&write).doing(|| format!("{name} = {word}"))
     }
 
     /// Returns one loan before the session ends, after later loans that depend on it: swap on a

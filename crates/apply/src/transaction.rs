@@ -23,7 +23,7 @@ use crate::journal::{
 use crate::loan::run::Run;
 use crate::loan::writeback::Writer;
 use crate::loan::{config, file, knob, module, place, zram};
-use crate::recover::{order_for_undo, outcome_or_left, undo_and_record};
+use crate::recover::{order_for_undo, outcome_of_undo, undo_and_record};
 use pagewise_model::undo::{Outcome, Return};
 
 /// All changes of one run. When it is dropped, those that were not kept are undone.
@@ -211,7 +211,7 @@ impl Transaction {
                 return None;
             }
             let what = open.describe();
-            Some(Return { what, outcome: outcome_or_left(self.undo(id)) })
+            Some(Return { what, outcome: outcome_of_undo(self.undo(id)) })
         });
         let returns = returns.collect();
         self.remove_empty_journal();
@@ -234,7 +234,7 @@ impl Transaction {
         let later: Vec<OpenChange> = self.open.iter().filter(is_undone).cloned().collect();
         let later = order_for_undo(later).into_iter().rev();
         let returns = later
-            .map(|it| Return { what: it.describe(), outcome: outcome_or_left(self.undo(it.id)) });
+            .map(|it| Return { what: it.describe(), outcome: outcome_of_undo(self.undo(it.id)) });
         let returns = returns.collect();
         self.remove_empty_journal();
         self.keep();

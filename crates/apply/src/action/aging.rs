@@ -237,7 +237,7 @@ fn run(
         if after.is_none() {
             return Ok(aging);
         }
-        if let Some(end) = judge(&aging) {
+        if let Some(end) = reason_to_end(&aging) {
             aging.ended = end;
             return Ok(aging);
         }
@@ -355,7 +355,7 @@ fn count_refaults(
 }
 
 /// Whether the refaults after the agings so far are a reason to end.
-fn judge(aging: &Aging) -> Option<AgingEnd> {
+fn reason_to_end(aging: &Aging) -> Option<AgingEnd> {
     let before = aging.before.per_second();
     let share = |round: &AgingRecord| round.after.map(|after| after.per_second() / before);
     let last = aging.rounds.last().and_then(share)?;

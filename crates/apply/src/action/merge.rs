@@ -89,7 +89,7 @@ fn file(id: u32) -> String {
 ///
 /// # Errors
 /// If we are not allowed to, or there is no such device.
-pub fn may_merge(id: u32) -> Result<(), MergeError> {
+pub fn check_merge_allowed(id: u32) -> Result<(), MergeError> {
     live::check_writable(&file(id)).map_err(|error| MergeError::from_io(id, error))
 }
 
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_device_that_is_not_there_is_said_to_be_gone() {
         let stopped = stop_merge(4_000_000).map(|_| ());
-        for refused in [may_merge(4_000_000), start_merge(4_000_000), stopped] {
+        for refused in [check_merge_allowed(4_000_000), start_merge(4_000_000), stopped] {
             assert!(matches!(refused, Err(MergeError::Gone(4_000_000))), "{refused:?}");
         }
         let stop = AtomicBool::new(false);

@@ -138,7 +138,7 @@ impl Journal {
         let is_plan = matches!(began, Record::Planned(_));
         let suffix = if is_plan { PLAN_SUFFIX } else { SUFFIX };
         let path = format!("{folder}/{number:0DIGITS$}{}{suffix}", boot_part(began));
-        host.act(&HostChange::Begin(&path)).map_err(|source| state_error(&path, source))?;
+        host.make_change(&HostChange::Begin(&path)).map_err(|source| state_error(&path, source))?;
         let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
         if let Err(error) = journal.add(host, began) {
             // the journal announced nothing; if it cannot be removed, the next start finds it
@@ -163,8 +163,12 @@ impl Journal {
         let mut journal = Self { path, length, is_broken: is_damaged, trouble: None };
         let mended = match (is_damaged, reading.lacks_end) {
             (true, _) => return journal,
-            _ if written > length => host.act(&HostChange::Cut { journal: &journal.path, length }),
-            (_, true) => host.act(&HostChange::Append { journal: &journal.path, line: b"\n" }),
+            _ if written > length => {
+                host.make_change(&HostChange::Cut { journal: &journal.path, length })
+            }
+            (_, true) => {
+                host.make_change(&HostChange::Append { journal: &journal.path, line: b"\n" })
+            }
             _ => Ok(()),
         };
         match mended {
@@ -187,10 +191,10 @@ impl Journal {
         }
         let line = record.to_line();
         let append = HostChange::Append { journal: &self.path, line: &line };
-        if let Err(source) = host.act(&append) {
+        if let Err(source) = host.make_change(&append) {
             self.trouble = Some(source.to_string());
             let cut = HostChange::Cut { journal: &self.path, length: self.length };
-            self.is_broken = host.act(&cut).is_err();
+            self.is_broken = host.make_change(&cut).is_err();
             return Err(state_error(&self.path, source));
         }
         self.length += line.len() as u64;
@@ -198,7 +202,7 @@ impl Journal {
     }
 
     pub(crate) fn remove(&mut self, host: &mut dyn HostOps) -> Result<(), Error> {
-        host.act(&HostChange::Forget(&self.path)).map_err(|source| {
+        host.make_change(&HostChange::Forget(&self.path)).map_err(|source| {
             self.trouble = Some(source.to_string());
             state_error(&self.path, source)
         })

@@ -48,11 +48,11 @@ fn replace(host: &mut dyn HostOps, path: &str, staged: Staged<'_>) -> Result<(),
     let from = staged_name(path);
     clear_staged(host, &from)?;
     let doing = || path.to_owned();
-    host.act(&HostChange::Stage { path: &from, staged }).doing(doing)?;
+    host.make_change(&HostChange::Stage { path: &from, staged }).doing(doing)?;
     if matches!(staged, Staged::File { .. }) {
-        host.act(&HostChange::SyncFile(&from)).doing(doing)?;
+        host.make_change(&HostChange::SyncFile(&from)).doing(doing)?;
     }
-    host.act(&HostChange::Rename { from: &from, to: path }).doing(doing)?;
+    host.make_change(&HostChange::Rename { from: &from, to: path }).doing(doing)?;
     sync_folder(host, path)
 }
 
@@ -64,7 +64,7 @@ fn clear_staged(host: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
             let why = "a folder has the name of a staged file".to_owned();
             Err(Error::Uncertain { what: staged.to_owned(), why })
         }
-        _ => host.act(&HostChange::RemoveConfig(staged)).doing(|| staged.to_owned()),
+        _ => host.make_change(&HostChange::RemoveConfig(staged)).doing(|| staged.to_owned()),
     }
 }
 
@@ -72,7 +72,7 @@ fn clear_staged(host: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
 /// removed with its contents.
 fn sync_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Error> {
     let folder = folder_of(path);
-    match host.act(&HostChange::SyncFolder(folder)) {
+    match host.make_change(&HostChange::SyncFolder(folder)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         synced => synced.doing(|| folder.to_owned()),
     }
@@ -167,7 +167,7 @@ fn restore(
     }
     match old {
         Entry::Nothing => {
-            host.act(&HostChange::RemoveConfig(path)).doing(|| path.to_owned())?;
+            host.make_change(&HostChange::RemoveConfig(path)).doing(|| path.to_owned())?;
             sync_folder(host, path)?;
         }
         Entry::File(text, like) => replace(host, path, Staged::File { text, like })?,
@@ -182,7 +182,7 @@ fn restore(
 }
 
 pub(crate) fn make_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Error> {
-    host.act(&HostChange::MakeFolder(path)).doing(|| path.to_owned())?;
+    host.make_change(&HostChange::MakeFolder(path)).doing(|| path.to_owned())?;
     sync_folder(host, path)
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn make_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Erro
 pub(crate) fn undo_folder(host: &mut dyn HostOps, path: &str) -> Result<Outcome, Error> {
     place::check_folder(path).map_err(|why| Error::Uncertain { what: path.to_owned(), why })?;
     let outcome = match host.config(path).doing(|| path.to_owned())? {
-        Config::Folder => match host.act(&HostChange::RemoveFolder(path)) {
+        Config::Folder => match host.make_change(&HostChange::RemoveFolder(path)) {
             Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
                 return Ok(Outcome::Kept { why: "there are other files in it".to_owned() });
             }
@@ -204,10 +204,10 @@ pub(crate) fn undo_folder(host: &mut dyn HostOps, path: &str) -> Result<Outcome,
 
 /// Stops the timer of a trial. A timer that has expired no longer exists.
 pub(crate) fn disarm(host: &mut dyn HostOps) -> Result<Outcome, Error> {
-    host.act(&HostChange::Disarm).doing(|| "stopping the timer of the trial".to_owned())?;
+    host.make_change(&HostChange::Disarm).doing(|| "stopping the timer of the trial".to_owned())?;
     Ok(Outcome::Returned)
 }
 
 pub(crate) fn reload(host: &mut dyn HostOps) -> Result<(), Error> {
-    host.act(&HostChange::ReloadUnits).doing(|| "systemctl daemon-reload".to_owned())
+    host.make_change(&HostChange::ReloadUnits).doing(|| "systemctl daemon-reload".to_owned())
 }

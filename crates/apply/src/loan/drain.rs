@@ -34,7 +34,12 @@ pub(crate) fn least_left(total: Bytes) -> Bytes {
 
 /// Reads what a [`Brake`] has to know, including the cgroups.
 pub(crate) fn take_sample(host: &dyn HostOps, at: Duration) -> DrainSample {
-    DrainSample { at, areas: host.swaps(), facts: host.memory_facts(), strain: host.strain() }
+    DrainSample {
+        at,
+        areas: host.swaps(),
+        facts: host.memory_facts(),
+        strain: host.memory_pressure(),
+    }
 }
 
 /// The swap area at this path, if it is enabled.
@@ -66,7 +71,7 @@ pub(crate) fn check_fit(
         return Ok(());
     }
     let reserve = reserve(facts.total).get();
-    let Need { has_room, needed } = needed(area, all, more, reserve);
+    let Need { has_room, needed } = memory_needed(area, all, more, reserve);
     if facts.available.get() < needed {
         return refused(format!(
             "{} of it are in use and {} of memory are available; {} are needed, of which {} stay in reserve",
@@ -94,9 +99,9 @@ struct Need {
     needed: u64,
 }
 
-fn needed(area: &Area, all: &[Area], more: Bytes, reserve: u64) -> Need {
+fn memory_needed(area: &Area, all: &[Area], more: Bytes, reserve: u64) -> Need {
     let used = area.used.get();
-    let (in_ram, on_disk) = free_elsewhere(area, all);
+    let (in_ram, on_disk) = free_swap_elsewhere(area, all);
     let has_room = in_ram.saturating_add(more.get()).saturating_add(on_disk) >= used;
     let needed = match (has_room, zram::number_of(&area.path).is_some()) {
         // pages that move from one zram device to another take as much RAM there
@@ -110,7 +115,7 @@ fn needed(area: &Area, all: &[Area], more: Bytes, reserve: u64) -> Need {
 
 /// Refuses if disabling the area would make the kernel kill processes of a cgroup at its limit.
 pub(crate) fn check_groups(host: &dyn HostOps, area: &Area) -> Result<(), Error> {
-    let (in_ram, on_disk) = free_elsewhere(area, &host.swaps());
+    let (in_ram, on_disk) = free_swap_elsewhere(area, &host.swaps());
     let used = area.used.get();
     let has_room = in_ram.saturating_add(on_disk) >= used;
     match harmed_group(used, has_room, &host.memory_facts().groups) {
@@ -161,7 +166,7 @@ fn why_not_swapped(group: &GroupCharge, all: &[GroupCharge]) -> Option<String> {
 }
 
 /// Free space in the other swap areas, in bytes: on zram, and on disks.
-fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
+fn free_swap_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
     let others = all.iter().filter(|other| other.path != area.path);
     others.fold((0, 0), |(in_ram, on_disk), other| {
         let free = other.room.get();
@@ -178,7 +183,7 @@ pub(crate) fn disable_area(host: &mut dyn HostOps, area: &Area) -> Result<(), Er
     check_fit(area, &host.swaps(), Bytes::new(0), &facts)?;
     let path = area.path.as_str();
     let change = HostChange::Drain { area: path, reserve: least_left(facts.total) };
-    match host.act(&change) {
+    match host.make_change(&change) {
         Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Interrupted) => {
             let left = host.swaps().into_iter().find(|it| it.path == path);
             let left =

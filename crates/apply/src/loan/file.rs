@@ -60,7 +60,7 @@ pub(crate) fn new_file_at(
 
 /// Creates an empty swap file, which is to be filled later.
 pub(crate) fn make(host: &mut dyn HostOps, path: &str) -> Result<Identity, Error> {
-    host.act(&HostChange::MakeFile(path)).doing(|| path.to_owned())?;
+    host.make_change(&HostChange::MakeFile(path)).doing(|| path.to_owned())?;
     Ok(host.entry(path).doing(|| path.to_owned())?.identity)
 }
 
@@ -71,7 +71,8 @@ pub(crate) fn fill(
     identity: Identity,
     size: Bytes,
 ) -> Result<(), Error> {
-    host.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
+    host.make_change(&HostChange::FillFile { path, identity, size })
+        .doing(|| format!("{path} ({size})"))
 }
 
 /// Removes the swap file if it has the identity that the journal recorded.
@@ -117,6 +118,6 @@ pub(crate) fn undo(
         return uncertain("it is not the file that the run made");
     }
     let identity = found.identity;
-    host.act(&HostChange::RemoveFile { path, identity }).doing(|| path.to_owned())?;
+    host.make_change(&HostChange::RemoveFile { path, identity }).doing(|| path.to_owned())?;
     Ok(Outcome::Returned)
 }

@@ -76,7 +76,7 @@ pub(crate) fn enable_controller(host: &mut dyn HostOps, folder: &str) -> Result<
 }
 
 fn write(host: &mut dyn HostOps, path: &str, value: &str) -> Result<(), Error> {
-    host.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
+    host.make_change(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
 pub(crate) fn undo_controller(host: &mut dyn HostOps, folder: &str) -> Result<Outcome, Error> {
@@ -111,7 +111,7 @@ fn find_controller_user(host: &dyn HostOps, folder: &str) -> Option<String> {
 
 /// Creates the cgroup with this folder.
 pub(crate) fn make(host: &mut dyn HostOps, folder: &str) -> Result<Identity, Error> {
-    host.act(&HostChange::MakeGroup(folder)).doing(|| folder.to_owned())?;
+    host.make_change(&HostChange::MakeGroup(folder)).doing(|| folder.to_owned())?;
     Ok(host.entry(folder).doing(|| folder.to_owned())?.identity)
 }
 
@@ -253,7 +253,9 @@ fn clear_processes(
                 Some(home) if pid == ourselves => {
                     write(host, &format!("{home}/cgroup.procs"), &pid.to_string())?;
                 }
-                _ => host.act(&HostChange::Kill { pid, group }).doing(|| format!("kill {pid}"))?,
+                _ => host
+                    .make_change(&HostChange::Kill { pid, group })
+                    .doing(|| format!("kill {pid}"))?,
             }
         }
     }
@@ -261,7 +263,7 @@ fn clear_processes(
 }
 
 fn remove(host: &mut dyn HostOps, groups: &[String]) -> std::io::Result<()> {
-    groups.iter().try_for_each(|group| host.act(&HostChange::RemoveGroup(group)))
+    groups.iter().try_for_each(|group| host.make_change(&HostChange::RemoveGroup(group)))
 }
 
 #[cfg(test)]

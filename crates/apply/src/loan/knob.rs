@@ -210,7 +210,8 @@ pub(crate) fn set(host: &mut dyn HostOps, change: &SettingChange) -> Result<(), 
     if old == ours {
         return Ok(());
     }
-    host.act(&HostChange::Write { path, value: ours }).doing(|| format!("{name} = {ours}"))?;
+    host.make_change(&HostChange::Write { path, value: ours })
+        .doing(|| format!("{name} = {ours}"))?;
     let found = read_current(host, path, ours)?;
     if found == *ours {
         return Ok(());
@@ -234,7 +235,7 @@ pub(crate) fn has_value(host: &dyn HostOps, path: &str, value: &str) -> Result<b
 
 fn restore_value(host: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
     let Write { path, value } = back;
-    host.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
+    host.make_change(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
 /// Restores the old value of a knob if its file still has the value that we wrote.

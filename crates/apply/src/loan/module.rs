@@ -3,7 +3,7 @@
 //! has created a device meanwhile.
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, act_patiently};
+use crate::host_ops::{HostChange, HostOps, make_change_with_retries};
 use crate::loan::zram;
 use pagewise_model::undo::Outcome;
 
@@ -11,7 +11,8 @@ pub(crate) const ZRAM: &str = "zram";
 
 pub(crate) fn load(host: &mut dyn HostOps) -> Result<(), Error> {
     let load = HostChange::Load { module: ZRAM, parameter: "num_devices=0" };
-    host.act(&load).doing(|| "zram is not there, and its module does not load".to_owned())?;
+    host.make_change(&load)
+        .doing(|| "zram is not there, and its module does not load".to_owned())?;
     if zram::is_loaded(host) {
         return Ok(());
     }
@@ -30,7 +31,7 @@ pub(crate) fn undo(host: &mut dyn HostOps, name: &str) -> Result<Outcome, Error>
     if let Some(number) = devices.first() {
         return Ok(Outcome::Kept { why: format!("zram{number} has been made since") });
     }
-    match act_patiently(host, &HostChange::Unload(name)) {
+    match make_change_with_retries(host, &HostChange::Unload(name)) {
         // some versions of modprobe fail because a module that it depends on is used by another one
         // too
         Err(_) if !host.exists(&folder) => Ok(Outcome::Returned),

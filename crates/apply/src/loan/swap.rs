@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, act_patiently};
+use crate::host_ops::{HostChange, HostOps, make_change_with_retries};
 use crate::loan::run::{Run, is_ours};
 use crate::loan::{drain, file, zram};
 use pagewise_model::undo::Outcome;
@@ -29,7 +29,7 @@ pub(crate) fn enable(
     area: &str,
     priority: Option<i16>,
 ) -> Result<(), Error> {
-    host.act(&HostChange::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
+    host.make_change(&HostChange::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
     enable_formatted(host, area, priority)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn enable_formatted(
     area: &str,
     priority: Option<i16>,
 ) -> Result<(), Error> {
-    match host.act(&HostChange::SwapOn { area, priority }) {
+    match host.make_change(&HostChange::SwapOn { area, priority }) {
         // the file has no holes and a valid header, so its file system must be the reason
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
             Err(Error::Absent { what: area.to_owned(), why: "its file system holds no swap" })
@@ -79,7 +79,7 @@ pub(crate) fn undo(
     }
     drain::check_groups(host, &found)?;
     let no_room = room();
-    match act_patiently(host, &HostChange::SwapOff(area)) {
+    match make_change_with_retries(host, &HostChange::SwapOff(area)) {
         Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(no_room),
         done => done.doing(|| format!("swapoff {area}")).map(|()| Outcome::Returned),
     }

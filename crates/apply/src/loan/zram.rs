@@ -15,7 +15,7 @@ use pagewise_model::lend::{LoanId, ZramDevice, ZramSpec};
 use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, act_patiently};
+use crate::host_ops::{HostChange, HostOps, make_change_with_retries};
 use crate::journal::{Device, NewZram, ZramSetup, ZramSizeChange};
 use crate::loan::run::{Run, check_stored};
 use pagewise_model::undo::Outcome;
@@ -74,7 +74,7 @@ pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap
 /// Frees everything that a zram device stores, and its size. The device must not be in use.
 pub(crate) fn reset(host: &mut dyn HostOps, number: u32) -> Result<(), Error> {
     let reset = format!("{}/reset", sysfs(number));
-    act_patiently(host, &HostChange::Write { path: &reset, value: "1" })
+    make_change_with_retries(host, &HostChange::Write { path: &reset, value: "1" })
         .doing(|| format!("zram{number}: reset"))
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn device(host: &dyn HostOps, number: u32) -> Option<Device> {
 
 /// Creates a zram device, without a size.
 pub(crate) fn make(host: &mut dyn HostOps) -> Result<Device, Error> {
-    let number = host.hot_add().doing(|| format!("{CONTROL}/hot_add"))?;
+    let number = host.add_zram_device().doing(|| format!("{CONTROL}/hot_add"))?;
     device(host, number).ok_or(Error::Absent {
         what: format!("zram{number}"),
         why: "it was made and has no diskseq",
@@ -185,7 +185,7 @@ pub(crate) fn write_setting(
     value: &str,
 ) -> Result<(), Error> {
     let path = format!("{}/{file}", sysfs(number));
-    host.act(&HostChange::Write { path: &path, value })
+    host.make_change(&HostChange::Write { path: &path, value })
         .doing(|| format!("zram{number}: {file} = {value}"))
 }
 
@@ -247,8 +247,11 @@ pub(crate) fn undo(
     let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
     reset(host, number)?;
     let remove = format!("{CONTROL}/hot_remove");
-    act_patiently(host, &HostChange::Write { path: &remove, value: &number.to_string() })
-        .doing(|| format!("zram{number}: hot_remove"))?;
+    make_change_with_retries(
+        host,
+        &HostChange::Write { path: &remove, value: &number.to_string() },
+    )
+    .doing(|| format!("zram{number}: hot_remove"))?;
     Ok(Outcome::Returned)
 }
 

@@ -58,8 +58,10 @@ pub(crate) fn check_compressor(
         return Ok(());
     }
     let doing = || format!("{COMPRESSOR} = {}", spec.algorithm);
-    let refused = host.act(&HostChange::Write { path: &path, value: &spec.algorithm }).doing(doing);
-    host.act(&HostChange::Write { path: &path, value: old }).doing(|| format!("{path} = {old}"))?;
+    let refused =
+        host.make_change(&HostChange::Write { path: &path, value: &spec.algorithm }).doing(doing);
+    host.make_change(&HostChange::Write { path: &path, value: old })
+        .doing(|| format!("{path} = {old}"))?;
     refused?;
     let (what, wrote) = (COMPRESSOR.to_owned(), spec.algorithm.clone());
     Err(Error::Changed { what, wrote, found })

@@ -139,7 +139,7 @@ pub(crate) fn carry_out(
     if steps.iter().all(|step| !step.changed) {
         return Ok(Applied { journal: None, steps, watched: None });
     }
-    let before = host.strain();
+    let before = host.memory_pressure();
     let failed = |number: usize, source: Error| Failed {
         number,
         steps: steps.len(),
@@ -154,7 +154,7 @@ pub(crate) fn carry_out(
         Transaction::of_plan(host, folder, plan).map_err(|source| Box::new(failed(1, source)))?;
     let journal = changes.journal_path().map(|path| JournalName::parse(path).id());
     if let Some(time) = options.trial {
-        if let Err(source) = trial::arm(&mut changes, folder, time) {
+        if let Err(source) = trial::set_up_undo_timer(&mut changes, folder, time) {
             let failed = Failed { what: "the timer of the trial".to_owned(), ..failed(1, source) };
             return Err(Box::new(undo_failed(&mut changes, &steps, &[], journal, failed)));
         }
@@ -427,7 +427,7 @@ fn observe_programs(
     options: &Options,
     report: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Watched, Error> {
-    let start = changes.host().strain();
+    let start = changes.host().memory_pressure();
     if !options.settle.is_zero() {
         report(Progress::Settling(options.settle));
     }
@@ -447,7 +447,7 @@ fn observe_programs(
         changes.host().pause(nap);
         waited += nap;
     }
-    let end = changes.host().strain();
+    let end = changes.host().memory_pressure();
     let since = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
     let watched = Watched {
         settle_seconds: options.settle.as_secs(),

@@ -50,7 +50,11 @@ ExecStart={program} undo --unconfirmed
 
 /// Sets up the timer and the unit that undo a plan unless it is confirmed. They are removed when
 /// the plan is undone, or when it is confirmed.
-pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Result<(), Error> {
+pub(crate) fn set_up_undo_timer(
+    changes: &mut Transaction,
+    state: &str,
+    time: Duration,
+) -> Result<(), Error> {
     let program = changes.host().program().doing(|| "the path of this program".to_owned())?;
     for path in [&program, state] {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
@@ -73,7 +77,7 @@ pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Res
     changes.make(RecordedChange::Link(link.clone()), |host| config::set_link(host, &link))?;
     let seconds = time.as_secs();
     changes.make(RecordedChange::Timer, |host| {
-        host.act(&HostChange::Arm { seconds, program: &program, state, journal: &journal })
+        host.make_change(&HostChange::Arm { seconds, program: &program, state, journal: &journal })
             .doing(|| "systemd-run --on-active".to_owned())
     })?;
     Ok(())

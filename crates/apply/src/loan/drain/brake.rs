@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pagewise_model::Bytes;
 
-use super::{Need, free_elsewhere, harmed_group, needed};
+use super::{Need, free_swap_elsewhere, harmed_group, memory_needed};
 use crate::host_ops::{Area, MemoryFacts, Strain};
 
 /// The state of the machine at one moment of a swapoff.
@@ -73,7 +73,7 @@ impl Brake {
         }
         // the area is empty and not listed any more: swapoff is about to return
         let Some(area) = sample.areas.iter().find(|it| it.path == self.area) else { return Ok(()) };
-        let Need { has_room, needed } = needed(area, &sample.areas, Bytes::new(0), 0);
+        let Need { has_room, needed } = memory_needed(area, &sample.areas, Bytes::new(0), 0);
         let available = sample.facts.available;
         let now = Spare {
             at: sample.at,
@@ -96,7 +96,7 @@ impl Brake {
             room: Bytes::new(0),
             priority: 0,
         };
-        let (in_ram, on_disk) = free_elsewhere(&none, &sample.areas);
+        let (in_ram, on_disk) = free_swap_elsewhere(&none, &sample.areas);
         let left = sample.facts.available.get().saturating_add(in_ram / 2).saturating_add(on_disk);
         let full_us = sample.strain.full_us;
         let now = Spare { at: sample.at, spare: i128::from(left), used: 0, full_us };
@@ -104,7 +104,7 @@ impl Brake {
     }
 
     fn check_spare(&mut self, now: Spare, available: Bytes, needed: u64) -> Result<(), String> {
-        let soon = self.lost_until_stopped(&now);
+        let soon = self.memory_lost_until_stopped(&now);
         let reserve = if self.are_all_waiting(&now) { 2 * self.reserve } else { self.reserve };
         self.remember(now);
         if now.spare - soon < i128::from(reserve) {
@@ -126,7 +126,7 @@ impl Brake {
 
     /// How many bytes of spare memory programs will have used before swapoff ends, if it is told
     /// to end at the next sample and programs go on growing as in the last samples.
-    fn lost_until_stopped(&self, now: &Spare) -> i128 {
+    fn memory_lost_until_stopped(&self, now: &Spare) -> i128 {
         let Some(then) = self.past.front() else { return 0 };
         let took = now.at.saturating_sub(then.at).as_millis();
         let lost = then.spare - now.spare;

@@ -72,7 +72,7 @@ pub(super) fn run(
         return end_passes(global, &interval, &host, running, started);
     }
     let chosen = devices::select(&args.device, &interval.end, &host.end)?;
-    chosen.devices.iter().try_for_each(|device| merge::may_merge(device.id))?;
+    chosen.devices.iter().try_for_each(|device| merge::check_merge_allowed(device.id))?;
     let stop = Stop::listen()?;
     let waited_seconds = args
         .when_calm
