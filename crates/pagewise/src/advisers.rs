@@ -39,7 +39,7 @@ const ADVISERS: [Adviser; 14] = [
 
 /// Prints the error with its advice and returns the exit status.
 pub(crate) fn print_error(error: &anyhow::Error) -> ExitCode {
-    trouble::tell(error, &ADVISERS);
+    trouble::print_error(error, &ADVISERS);
     let is_plan_stopped = error.downcast_ref::<Failed>().is_some_and(Failed::is_stopped);
     let stopped = error.is::<Interrupted>() || error.is::<PassLeft>() || is_plan_stopped;
     ExitCode::from(if stopped { exit::STOPPED } else { exit::FAILED })
@@ -52,5 +52,5 @@ pub(crate) fn report_panic(panic: &PanicHookInfo<'_>) {
     pagewise_terminal::live::restore();
     let undo =
         "what was lent is being put back; afterwards `pagewise undo` says if anything is left";
-    trouble::tell_of_panic(panic, Rescue::is_installed().then_some(undo));
+    trouble::print_panic(panic, Rescue::is_installed().then_some(undo));
 }

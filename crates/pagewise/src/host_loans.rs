@@ -54,13 +54,13 @@ impl HostLoans {
     pub(crate) fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
         let (mut session, left_behind) = Session::open(state)?;
         for line in left_behind.iter().flat_map(text::describe_recovered) {
-            output::message(line);
+            output::print_message(line);
         }
         let is_left = |run: &Recovered| {
             run.damaged_line.is_some() || run.returns.iter().any(|it| !it.outcome.is_settled())
         };
         if left_behind.iter().any(is_left) {
-            output::hint(NEXT);
+            output::print_hint(NEXT);
         }
         if allow_shared_swap {
             session.allow_shared_swap();
@@ -86,9 +86,9 @@ impl HostLoans {
     /// advice. Returns whether all were undone.
     pub(crate) fn end_with_messages(self) -> bool {
         let left = self.end();
-        left.iter().for_each(output::message);
+        left.iter().for_each(output::print_message);
         if !left.is_empty() {
-            output::hint(NEXT);
+            output::print_hint(NEXT);
         }
         left.is_empty()
     }

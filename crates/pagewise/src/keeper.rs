@@ -55,11 +55,11 @@ impl Keeper {
         let answer = self.finish_helper(WHOLE).with_context(|| self.path.display().to_string())?;
         match answer.as_str() {
             "" => Ok(()),
-            TAKEN => Err(output::explained(&self.path, ErrorKind::AlreadyExists.into())),
+            TAKEN => Err(output::explain_create_error(&self.path, ErrorKind::AlreadyExists.into())),
             errno => {
                 let errno = errno.parse().map(io::Error::from_raw_os_error);
                 let error = errno.unwrap_or_else(|_| io::Error::other("its helper was ended"));
-                Err(output::explained(&self.path, error))
+                Err(output::explain_create_error(&self.path, error))
             }
         }
     }
@@ -68,7 +68,7 @@ impl Keeper {
     pub(crate) fn remove_file(mut self, error: &io::Error) -> anyhow::Error {
         // the helper also removes the file if this write fails, because the pipe then closes
         let _ = self.finish_helper(b"");
-        output::not_filled(error).context(self.path.display().to_string())
+        output::explain_fill_error(error).context(self.path.display().to_string())
     }
 
     /// Sends the word, and returns the helper's answer once the helper has named or removed the

@@ -133,12 +133,12 @@ fn main() -> ExitCode {
     let started = CostMeter::now();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return trouble::tell_of_usage::<cli::Cli>(&error),
+        Err(error) => return trouble::print_usage_error::<cli::Cli>(&error),
     };
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            trouble::tell(&error, &ADVISERS);
+            trouble::print_error(&error, &ADVISERS);
             let is_plan_stopped = error.downcast_ref::<Failed>().is_some_and(Failed::is_stopped);
             let stopped = error.is::<Interrupted>() || is_plan_stopped;
             ExitCode::from(if stopped { exit::STOPPED } else { exit::FAILED })

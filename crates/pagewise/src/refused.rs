@@ -22,7 +22,7 @@ pub(crate) fn report_lack_of_memory() -> ExitCode {
 
 /// Reports a wrong command line, or prints the help that it asks for.
 pub(crate) fn report_wrong_usage(error: &clap::Error) -> ExitCode {
-    let status = trouble::tell_of_usage::<Cli>(error);
+    let status = trouble::print_usage_error::<Cli>(error);
     if error.use_stderr() && wants_nagios() {
         return print_unknown_state("wrong usage; standard error says what is wrong");
     }
@@ -35,6 +35,6 @@ fn wants_nagios() -> bool {
 
 fn print_unknown_state(why: &str) -> ExitCode {
     // if it cannot be printed, the exit status says the same
-    let _ = output::text(&text::nagios_unknown(why), false);
+    let _ = output::print_text(&text::nagios_unknown(why), false);
     ExitCode::from(ServiceState::Unknown.exit_status())
 }

@@ -42,8 +42,8 @@ pub(crate) fn is_enough_to_start() -> bool {
     let is_enough = can_allocate(STACK);
     if !is_enough {
         let stack = Bytes::new(STACK as u64);
-        output::message(format_args!("{stack} of memory for the stack could not be had"));
-        output::hint(MORE_ROOM);
+        output::print_message(format_args!("{stack} of memory for the stack could not be had"));
+        output::print_hint(MORE_ROOM);
     }
     is_enough
 }
@@ -89,8 +89,8 @@ pub(crate) fn has_memory_for_contents() -> bool {
 
 fn print_lack(needed: usize, left_out: &str) {
     let needed = Bytes::new(needed as u64);
-    output::message(format_args!("{needed} of memory could not be had: {left_out}"));
-    output::hint(MORE_ROOM);
+    output::print_message(format_args!("{needed} of memory could not be had: {left_out}"));
+    output::print_hint(MORE_ROOM);
 }
 
 /// Grows the stack by `bytes` below the caller, by touching it in frames of 4 KiB.

@@ -28,7 +28,7 @@ impl CostMeter {
 }
 
 /// The cost since `started`, and the bytes read at both ends of `interval`.
-pub fn so_far(started: CostMeter, interval: &Interval) -> Cost {
+pub fn measure_since(started: CostMeter, interval: &Interval) -> Cost {
     let at_start = interval.start.as_deref().map_or(0, |start| start.bytes_read);
     Cost {
         cpu_seconds: (cpu_seconds() - started.cpu_seconds).max(0.0),
@@ -39,7 +39,7 @@ pub fn so_far(started: CostMeter, interval: &Interval) -> Cost {
 }
 
 /// The cost as one line.
-pub fn line(cost: &Cost) -> String {
+pub fn format_line(cost: &Cost) -> String {
     format!(
         "took {:.2} s, {:.3} s CPU; read {}, peak memory {}",
         cost.wall_seconds,
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn what_was_taken_before_is_not_ours() {
         work_until(|| own_cpu_seconds() > 0.0);
-        let cost = so_far(CostMeter::now(), &Interval::default());
+        let cost = measure_since(CostMeter::now(), &Interval::default());
         assert!(cost.cpu_seconds < own_cpu_seconds(), "{cost:?}");
     }
 

@@ -36,22 +36,26 @@ pub enum Printed {
 }
 
 /// Prints a result to standard output: a JSON document with `--json`, otherwise text.
-pub fn answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
-    if global.json { document(shown) } else { text(shown, screen::text_style(global).colour) }
+pub fn print_answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
+    if global.json {
+        print_document(shown)
+    } else {
+        print_text(shown, screen::text_style(global).colour)
+    }
 }
 
-/// Text as [`answer`] would print it, for another program that shows it on the terminal.
+/// Text as [`print_answer`] would print it, for another program that shows it on the terminal.
 pub fn guarded_text<'a>(global: &Global, shown: &'a str) -> Cow<'a, str> {
     make_printable(shown, screen::text_style(global).colour)
 }
 
 /// Prints a JSON document, or one line of JSON Lines.
-pub fn document(shown: &str) -> anyhow::Result<Printed> {
+pub fn print_document(shown: &str) -> anyhow::Result<Printed> {
     write_out(printable_json(shown).as_bytes())
 }
 
 /// Prints text, with or without our own colour sequences.
-pub fn text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
+pub fn print_text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
     write_out(make_printable(shown, colour).as_bytes())
 }
 
@@ -76,17 +80,17 @@ pub fn write_error(bytes: &[u8]) {
 }
 
 /// Writes text of several lines to standard error: an answer whose standard output has the data.
-pub fn error_text(shown: &str, colour: bool) {
+pub fn print_error_text(shown: &str, colour: bool) {
     write_error(make_printable(shown, colour).as_bytes());
 }
 
 /// Prints a message to standard error.
-pub fn message(what: impl Display) {
+pub fn print_message(what: impl Display) {
     write_error(printable(&format!("pagewise: {what}\n")).as_bytes());
 }
 
 /// Prints what to do about the previous message.
-pub fn hint(next: impl Display) {
+pub fn print_hint(next: impl Display) {
     write_error(printable(&format!("  next   {next}\n")).as_bytes());
 }
 
@@ -128,16 +132,16 @@ impl Foreign {
 /// Creates a file that only its owner may read (mode 0600). It gets its name after all of it is on
 /// disk: if the disk is full or the process is killed, there is no partly written file of that
 /// name.
-pub fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+pub fn create_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     refuse_dash(path)?;
     let unfinished = temporary_path(path);
-    let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
+    let mut file = create_new(&unfinished).map_err(|error| explain_create_error(path, error))?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if let Err(error) = written {
-        let error = given_up(&unfinished, &error);
+        let error = remove_unfilled(&unfinished, &error);
         return Err(error.context(path.display().to_string()));
     }
-    name_or_remove(&unfinished, path).map_err(|error| explained(path, error))
+    name_or_remove(&unfinished, path).map_err(|error| explain_create_error(path, error))
 }
 
 /// Whether the user named standard output instead of a file.
@@ -162,12 +166,12 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     refuse_dash(path)?;
     let unfinished = temporary_path(path);
     remove(&unfinished);
-    let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
+    let mut file = create_new(&unfinished).map_err(|error| explain_create_error(path, error))?;
     let written = file.write_all(bytes);
     let mode = rustix::fs::Mode::from_bits_truncate(0o644);
     let written = written.and_then(|()| Ok(rustix::fs::fchmod(&file, mode)?));
     let named = written.and_then(|()| std::fs::rename(&unfinished, path));
-    named.map_err(|error| given_up(&unfinished, &error).context(path.display().to_string()))
+    named.map_err(|error| remove_unfilled(&unfinished, &error).context(path.display().to_string()))
 }
 
 /// Creates such a file to be filled step by step; returns its temporary path and the open file. An
@@ -175,11 +179,11 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
     refuse_dash(path)?;
     let unfinished = temporary_path(path);
-    let file = create_new(&unfinished).map_err(|error| explained(path, error))?;
+    let file = create_new(&unfinished).map_err(|error| explain_create_error(path, error))?;
     // detected now instead of after the whole measurement
     if path.symlink_metadata().is_ok() {
         remove(&unfinished);
-        return Err(explained(path, ErrorKind::AlreadyExists.into()));
+        return Err(explain_create_error(path, ErrorKind::AlreadyExists.into()));
     }
     Ok((unfinished, file))
 }
@@ -216,13 +220,13 @@ pub fn remove(path: &Path) {
 }
 
 /// Removes one of our files that could not be filled, and returns the reason as an error.
-pub fn given_up(path: &Path, error: &std::io::Error) -> anyhow::Error {
+pub fn remove_unfilled(path: &Path, error: &std::io::Error) -> anyhow::Error {
     remove(path);
-    not_filled(error)
+    explain_fill_error(error)
 }
 
 /// The error for one of our files that could not be filled and was removed.
-pub fn not_filled(error: &std::io::Error) -> anyhow::Error {
+pub fn explain_fill_error(error: &std::io::Error) -> anyhow::Error {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     let what = format!("{error}; the unfinished file was removed");
     if full.contains(&error.kind()) {
@@ -233,9 +237,9 @@ pub fn not_filled(error: &std::io::Error) -> anyhow::Error {
 }
 
 /// Creates a file that only its owner may read and that has its final name before it is filled.
-pub fn new_file_to_fill(path: &Path) -> anyhow::Result<std::fs::File> {
+pub fn create_file_to_fill(path: &Path) -> anyhow::Result<std::fs::File> {
     refuse_dash(path)?;
-    create_new(path).map_err(|error| explained(path, error))
+    create_new(path).map_err(|error| explain_create_error(path, error))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the file that the user named")]
@@ -244,7 +248,7 @@ fn create_new(path: &Path) -> std::io::Result<std::fs::File> {
 }
 
 /// The error if a file that the user named cannot be created.
-pub fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
+pub fn explain_create_error(path: &Path, error: std::io::Error) -> anyhow::Error {
     let path = path.display();
     if error.kind() == ErrorKind::AlreadyExists {
         let what = format!("{path}: expected no file of that name, found one; nothing was written");
@@ -257,19 +261,19 @@ pub fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(path.to_string())
 }
 
-/// Creates a file as [`new_file_to_fill`] does, at a path below `folder`, and the folders in between.
-pub fn new_file_to_fill_below(folder: &Path, path: &str) -> anyhow::Result<std::fs::File> {
-    new_file_to_fill(&with_parent(folder, path)?)
+/// Creates a file as [`create_file_to_fill`] does, at a path below `folder`, and the folders in between.
+pub fn create_file_to_fill_below(folder: &Path, path: &str) -> anyhow::Result<std::fs::File> {
+    create_file_to_fill(&create_parent_folders(folder, path)?)
 }
 
 /// Writes a man page, which everybody may read, over the one of an earlier version.
 #[expect(clippy::disallowed_methods, reason = "a file in the folder that the user named")]
-pub fn man_page(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).map_err(|error| explained(path, error))
+pub fn write_man_page(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).map_err(|error| explain_create_error(path, error))
 }
 
 /// Creates a folder for man pages, unless it exists.
-pub fn folder(path: &Path) -> anyhow::Result<()> {
+pub fn create_folder(path: &Path) -> anyhow::Result<()> {
     make_folders(path, 0o777)
 }
 
@@ -280,7 +284,7 @@ fn is_empty(path: &Path) -> anyhow::Result<bool> {
 }
 
 /// Creates a folder that only its owner may read, unless an empty one exists.
-pub fn empty_folder(path: &Path) -> anyhow::Result<()> {
+pub fn create_empty_folder(path: &Path) -> anyhow::Result<()> {
     refuse_dash(path)?;
     make_folders(path, 0o700)?;
     if is_empty(path)? {
@@ -292,18 +296,18 @@ pub fn empty_folder(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Creates a file below `folder`, and the folders in between.
-pub fn new_file_below(folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
-    new_file(&with_parent(folder, path)?, bytes)
+pub fn create_file_below(folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    create_file(&create_parent_folders(folder, path)?, bytes)
 }
 
 /// Creates files below an empty folder: all of them, or none.
-pub fn new_files_below(
+pub fn create_files_below(
     folder: &Path,
     files: impl Iterator<Item = (String, Vec<u8>)>,
 ) -> anyhow::Result<()> {
     let mut made = Vec::new();
     for (path, bytes) in files {
-        if let Err(error) = new_file_below(folder, &path, &bytes) {
+        if let Err(error) = create_file_below(folder, &path, &bytes) {
             made.iter().for_each(|path: &String| remove_below(folder, path));
             remove_below(folder, &path);
             return Err(error);
@@ -323,7 +327,7 @@ fn remove_below(folder: &Path, path: &str) {
 }
 
 /// A path below `folder`; creates the folders in between.
-pub fn with_parent(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
+pub fn create_parent_folders(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(path);
     if let Some(parent) = path.parent() {
         make_folders(parent, 0o700)?;

@@ -69,7 +69,7 @@ impl PageBar {
     }
 
     /// Counts a page that was read.
-    pub fn page(&self) {
+    pub fn count_page(&self) {
         if let Some(bar) = &self.0 {
             bar.inc(1);
         }
@@ -102,7 +102,7 @@ impl Measuring {
     pub fn note(&self, line: &str) {
         match &self.0 {
             Some(bar) => bar.println(printable(&format!("pagewise: {line}"))),
-            None => output::message(line),
+            None => output::print_message(line),
         }
     }
 
@@ -113,7 +113,7 @@ impl Measuring {
     }
 
     /// Shows the start of a run of an experiment.
-    pub fn run(&self, run: u32, of: u32, arm: &str) {
+    pub fn show_run(&self, run: u32, of: u32, arm: &str) {
         let message = |bar: &ProgressBar| {
             let seconds = bar.elapsed().as_secs();
             let left =
@@ -151,7 +151,7 @@ impl Following {
     }
 
     /// Shows that `left` of `all` remain to be done.
-    pub fn left(&self, left: u64, all: u64) {
+    pub fn show_left(&self, left: u64, all: u64) {
         if let Some(bar) = &self.0 {
             bar.set_length(all);
             bar.set_position(all.saturating_sub(left));
@@ -184,7 +184,7 @@ impl Idling {
     }
 
     /// Sets the reason.
-    pub fn because(&self, why: &str) {
+    pub fn show_reason(&self, why: &str) {
         if let Some(bar) = &self.0 {
             bar.set_message(make_printable(why));
             bar.tick();
@@ -236,7 +236,7 @@ impl StepSpinner {
     }
 
     /// Sets the current step.
-    pub fn step(&self, step: &'static str) {
+    pub fn set_step(&self, step: &'static str) {
         if let Some(bar) = &self.bar {
             bar.set_message(step);
         }
@@ -247,7 +247,7 @@ impl StepSpinner {
         match &self.bar {
             Some(bar) if !bar.is_finished() => bar.println(printable(&format!("pagewise: {line}"))),
             _ if self.quiet => {}
-            _ => output::message(line),
+            _ => output::print_message(line),
         }
     }
 

@@ -32,23 +32,23 @@ fn find_advice(
 
 /// Prints the error with its causes, the resulting state, and what to do next, if an adviser knows
 /// it.
-pub fn tell(error: &anyhow::Error, advisers: &[Adviser]) {
+pub fn print_error(error: &anyhow::Error, advisers: &[Adviser]) {
     let state =
         find_advice(error, advisers, |error| error.state()).map(|state| format!("; {state}"));
-    output::message(format_args!("{error:#}{}", state.unwrap_or_default()));
-    find_advice(error, advisers, |error| error.next()).iter().for_each(output::hint);
+    output::print_message(format_args!("{error:#}{}", state.unwrap_or_default()));
+    find_advice(error, advisers, |error| error.next()).iter().for_each(output::print_hint);
 }
 
 /// Prints help and the version to standard output, or an error in the command line to standard
 /// error. The message of the parser `P` quotes the typed arguments, so these are made safe to print
 /// first.
-pub fn tell_of_usage<P: Parser>(error: &clap::Error) -> ExitCode {
+pub fn print_usage_error<P: Parser>(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let colour = screen::has_colour(&std::io::stdout());
-        return match output::text(&render(error, colour), colour) {
+        return match output::print_text(&render(error, colour), colour) {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => {
-                tell(&error, &[]);
+                print_error(&error, &[]);
                 ExitCode::from(exit::FAILED)
             }
         };
@@ -58,8 +58,8 @@ pub fn tell_of_usage<P: Parser>(error: &clap::Error) -> ExitCode {
     // the parser may accept an argument whose unsafe bytes were made visible; then the message
     // about the original argument is printed
     match P::try_parse_from(typed) {
-        Err(safe) if safe.use_stderr() => output::error_text(&render(&safe, colour), colour),
-        _ => output::error_text(&render(error, false), false),
+        Err(safe) if safe.use_stderr() => output::print_error_text(&render(&safe, colour), colour),
+        _ => output::print_error_text(&render(error, false), false),
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
 }
@@ -70,13 +70,15 @@ fn render(error: &clap::Error, colour: bool) -> String {
 }
 
 /// Reports a panic as a bug of pagewise, with what to do next; `first` is printed before that.
-pub fn tell_of_panic(panic: &PanicHookInfo<'_>, first: Option<&str>) {
+pub fn print_panic(panic: &PanicHookInfo<'_>, first: Option<&str>) {
     let payload = panic.payload();
     let message = payload.downcast_ref::<&str>().copied();
     let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let place = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
     let what = Name::from(message.unwrap_or("no reason was given"));
-    output::message(format_args!("internal error: {what}{place}; this is a defect of pagewise"));
+    output::print_message(format_args!(
+        "internal error: {what}{place}; this is a defect of pagewise"
+    ));
     let first = first.map(|first| format!("{first}; ")).unwrap_or_default();
-    output::hint(format_args!("{first}report it with the line above and the command"));
+    output::print_hint(format_args!("{first}report it with the line above and the command"));
 }

@@ -61,8 +61,8 @@ fn age(global: &Global, group: &Name, args: &cli::Age) -> anyhow::Result<Aging> 
     let budget = AgingBudget { times: args.times, every: args.every };
     let seconds = args.every.as_secs_f64();
     let mut tell = |done: u32| match done {
-        0 => shown.because(&format!("counting refaults of {group} for {seconds} s")),
-        _ => shown.because(&format!("aged {done} of at most {} times", args.times)),
+        0 => shown.show_reason(&format!("counting refaults of {group} for {seconds} s")),
+        _ => shown.show_reason(&format!("aged {done} of at most {} times", args.times)),
     };
     let aged = aging::age(&state_folder(), group.as_str(), budget, stop.flag(), &mut tell);
     // each kind of failure has its own advice
@@ -78,12 +78,12 @@ fn show(
     seen: &Interval,
     started: CostMeter,
 ) -> anyhow::Result<()> {
-    let cost = cost::so_far(started, seen);
+    let cost = cost::measure_since(started, seen);
     let shown = if global.json {
         json::age(report, &seen.end, cost)
     } else {
         text::age(report, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(())
 }

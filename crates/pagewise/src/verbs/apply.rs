@@ -36,7 +36,7 @@ pub(super) fn run(
         } else {
             format!("plan {id} is kept; to undo it: pagewise undo {id}\n")
         };
-        output::answer(global, &shown)?;
+        output::print_answer(global, &shown)?;
         return Ok(Outcome::Done);
     }
     let plan = match &args.plan {
@@ -58,7 +58,7 @@ pub(super) fn run(
             return Err(print_complaints(global, started, &plan, &all)?);
         }
     };
-    left_behind.iter().flat_map(text::describe_recovered).for_each(output::message);
+    left_behind.iter().flat_map(text::describe_recovered).for_each(output::print_message);
     let pending = ready.pending_steps();
     let listed = plan.steps.iter().filter(|step| pending.contains(&step.id.as_str()));
     let listed: Vec<&Step> = listed.collect();
@@ -71,7 +71,7 @@ pub(super) fn run(
     } else {
         text::describe_applied(&plan, &applied, args.trial_for)
     };
-    output::answer(global, &shown).with_context(|| {
+    output::print_answer(global, &shown).with_context(|| {
         let id = Name::from(plan.id.as_str());
         match &applied.journal {
             Some(journal) => format!("plan {id} is applied (journal {journal}); its report"),
@@ -93,11 +93,11 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
         }
         match progress {
             Progress::Step(number, of, what) => {
-                output::message(format_args!("step {number} of {of}: {}", Name::from(what)));
+                output::print_message(format_args!("step {number} of {of}: {}", Name::from(what)));
             }
             Progress::Settling(time) => {
                 let seconds = time.as_secs_f64();
-                output::message(format_args!("watching programs for {seconds:.0} s"));
+                output::print_message(format_args!("watching programs for {seconds:.0} s"));
             }
         }
     };
@@ -114,13 +114,13 @@ fn print_complaints(
 ) -> anyhow::Result<anyhow::Error> {
     if global.json {
         let outcome = ApplyOutcome::Refused { plan: &plan.id, complaints };
-        output::answer(global, &document(outcome, started)?)?;
+        output::print_answer(global, &document(outcome, started)?)?;
     } else {
         for Complaint { step, what, why, next } in complaints {
             let step = step.as_deref().map(|step| format!("step {}: ", Name::from(step)));
             let (step, what) = (step.unwrap_or_default(), Name::from(what.as_str()));
-            output::message(format_args!("{step}{what}: {}", Name::from(why.as_str())));
-            next.iter().for_each(output::hint);
+            output::print_message(format_args!("{step}{what}: {}", Name::from(why.as_str())));
+            next.iter().for_each(output::print_hint);
         }
     }
     let count = complaints.len();
@@ -177,7 +177,7 @@ pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
         lines.push(format!("{already} more steps are in place already"));
     }
     lines.extend(describe_commands(plan, steps));
-    lines.iter().for_each(output::message);
+    lines.iter().for_each(output::print_message);
     let refused = match question::is_confirmed("carry it out?")? {
         Some(true) => return Ok(()),
         Some(false) => {
@@ -193,6 +193,6 @@ pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
 
 fn document(outcome: ApplyOutcome<'_>, started: CostMeter) -> anyhow::Result<String> {
     let interval = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
-    let cost = cost::so_far(started, &interval);
+    let cost = cost::measure_since(started, &interval);
     Ok(json::apply(&AppliedPlan { snapshot: &interval.end, outcome, cost }))
 }

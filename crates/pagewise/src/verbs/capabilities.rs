@@ -25,10 +25,10 @@ pub(super) fn run(
     let shown = if args.labels {
         text::feature_labels(snapshot)
     } else if global.json {
-        json::capabilities(snapshot, cost::so_far(started, &interval))
+        json::capabilities(snapshot, cost::measure_since(started, &interval))
     } else {
         text::capabilities(snapshot, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }

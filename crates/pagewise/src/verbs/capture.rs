@@ -51,10 +51,10 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
     }
     match place {
         Place::Folder(folder) => write_folder(&folder, capture.entries())?,
-        Place::File => output::new_file(&path, &packed)?,
+        Place::File => output::create_file(&path, &packed)?,
         Place::Output => return write_out(&packed, &text),
     }
-    output::answer(global, &text)?;
+    output::print_answer(global, &text)?;
     Ok(Outcome::Done)
 }
 
@@ -93,7 +93,7 @@ impl Place {
 /// Writes a recording to standard output, and the summary to standard error.
 fn write_out(packed: &[u8], text: &str) -> anyhow::Result<Outcome> {
     output::write_out(packed)?;
-    output::error_text(text, false);
+    output::print_error_text(text, false);
     Ok(Outcome::Done)
 }
 
@@ -171,9 +171,9 @@ fn receive_from_child(
         let default = String::from_utf8(default).ok().filter(|name| is_default_name(name));
         let named = args.output.clone().or_else(|| args.file.clone());
         let path = named.or(default.map(PathBuf::from)).context(NOT_HANDED)?;
-        output::new_file(&path, &packed)?;
+        output::create_file(&path, &packed)?;
     }
-    output::answer(global, &String::from_utf8_lossy(&told))?;
+    output::print_answer(global, &String::from_utf8_lossy(&told))?;
     Ok(Outcome::Done)
 }
 
@@ -200,8 +200,8 @@ fn write_folder(
     folder: &Path,
     files: impl Iterator<Item = (String, Vec<u8>)>,
 ) -> anyhow::Result<()> {
-    output::empty_folder(folder)?;
-    output::new_files_below(folder, files)
+    output::create_empty_folder(folder)?;
+    output::create_files_below(folder, files)
 }
 
 /// The default name of a recording's file, `pagewise-HASH-DATE.tar.zst`; the date is that of the

@@ -60,11 +60,11 @@ fn print(
 ) -> anyhow::Result<Outcome> {
     let Compared { comparison, interval } = judge_and_compare(before, after);
     let shown = if global.json {
-        json::compare(&comparison, &interval.end, cost::so_far(started, &interval))
+        json::compare(&comparison, &interval.end, cost::measure_since(started, &interval))
     } else {
         text::comparison(&comparison, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 
@@ -156,7 +156,7 @@ fn read_intervals(path: &Path) -> anyhow::Result<(Interval, Option<Interval>)> {
     // of a truncated recording over time, the complete readings can still be compared
     let cut = interval.end.problems.iter().find(|problem| problem.path.as_str() == "steps");
     if let Some(problem) = cut {
-        output::message(problem);
+        output::print_message(problem);
     }
     Ok((interval, first.as_ref().map(read).transpose()?))
 }

@@ -80,7 +80,7 @@ fn read_and_print(
         hidden: chosen.hidden,
         owners: &[],
         estimates: &[],
-        cost: cost::so_far(started, &interval),
+        cost: cost::measure_since(started, &interval),
     };
     let is_page = page.is_some();
     if let Some(page) = page {
@@ -95,10 +95,10 @@ fn read_and_print(
         }
     };
     let is_printed = global.json || !is_page;
-    let printed = if is_printed { output::answer(global, &shown)? } else { Printed::Whole };
+    let printed = if is_printed { output::print_answer(global, &shown)? } else { Printed::Whole };
     PAGE.remark(global, &answer);
     if let Some(unknown) = unknown.filter(|_| !global.quiet && !global.json) {
-        output::message(format_args!("not known: {unknown}"));
+        output::print_message(format_args!("not known: {unknown}"));
     }
     if chosen.findings.is_empty() && printed == Printed::Whole {
         check_readings(&interval.end)?;
@@ -156,7 +156,7 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
         }
         (false, _, rules) => text::rules(rules, screen::text_style(global)),
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 

@@ -23,7 +23,7 @@ pub(super) fn run(
         } else {
             text::subjects(&all, screen::text_style(global))
         };
-        output::answer(global, &shown)?;
+        output::print_answer(global, &shown)?;
         return Ok(Outcome::Done);
     };
     if global.root.is_none() {
@@ -36,11 +36,11 @@ pub(super) fn run(
         anyhow::bail!("there is no subject {subject}");
     };
     let shown = if global.json {
-        json::explain(&explanation, &interval.end, cost::so_far(started, &interval))
+        json::explain(&explanation, &interval.end, cost::measure_since(started, &interval))
     } else {
         text::explanation(&explanation, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 

@@ -39,7 +39,7 @@ const ADMINISTRATION: &[&str] = &["age", "apply", "merge", "pin", "tune", "undo"
 
 /// Writes the man pages, `pagewise.1` and one page for each verb, over those of an earlier call.
 pub(super) fn write_man_pages(folder: &Path) -> anyhow::Result<Outcome> {
-    output::folder(folder)?;
+    output::create_folder(folder)?;
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     write_pages(&command, folder)?;
@@ -64,7 +64,7 @@ fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     for verb in ADMINISTRATION {
         text = text.replace(&format!("pagewise\\-{verb}(1)"), &format!("pagewise\\-{verb}(8)"));
     }
-    output::man_page(&folder.join(format!("{name}.{section}")), &text)
+    output::write_man_page(&folder.join(format!("{name}.{section}")), &text)
 }
 
 fn man_section(page: &str) -> &'static str {
@@ -105,6 +105,6 @@ pub(super) fn print_schema(noun: Noun) -> anyhow::Result<Outcome> {
     let all = zstd::decode_all(json::COMPRESSED_SCHEMAS).context("the schemas in the program")?;
     let all: BTreeMap<String, String> = serde_json::from_slice(&all)?;
     let schema = all.get(noun.name()).with_context(|| format!("no schema of {}", noun.name()))?;
-    output::document(schema)?;
+    output::print_document(schema)?;
     Ok(Outcome::Done)
 }

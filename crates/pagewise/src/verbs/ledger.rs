@@ -23,14 +23,14 @@ pub(super) fn run(global: &Global, started: CostMeter) -> anyhow::Result<Outcome
     let LedgerFile { entries, damaged_lines, is_torn } = read_ledger(&state_folder())?;
     let ledger = &Ledger::new(entries, damaged_lines, is_torn);
     let interval = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
-    let cost = cost::so_far(started, &interval);
+    let cost = cost::measure_since(started, &interval);
     let report = LedgerReport { snapshot: &interval.end, ledger, cost };
     let shown = if global.json {
         json::ledger(&report)
     } else {
         text::ledger(&report, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 

@@ -33,11 +33,11 @@ pub(super) fn run(
     let (interval, watched) = interval(&host, global, args, selected.as_ref())?;
     let survey = survey(&interval, args, selected.as_ref(), &read, watched.as_ref());
     let shown = if global.json {
-        json::limits(&survey, &interval.end, cost::so_far(started, &interval))
+        json::limits(&survey, &interval.end, cost::measure_since(started, &interval))
     } else {
         text::limits(&survey, selected.is_some(), screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 

@@ -31,10 +31,10 @@ pub(super) fn run(
     let interval = host.interval(&scope(), || anyhow::Ok(()))?;
     wanted.check(&interval.end)?;
     let judged = Judged::new(&interval, &host.end, &wanted);
-    let scrape = judged.scrape(&interval, cost::so_far(started, &interval));
+    let scrape = judged.scrape(&interval, cost::measure_since(started, &interval));
     match &args.textfile {
         Some(path) => output::replace_file(path, classic(&scrape).as_bytes())?,
-        None => _ = output::document(&openmetrics(&scrape))?,
+        None => _ = output::print_document(&openmetrics(&scrape))?,
     }
     Ok(Outcome::Done)
 }

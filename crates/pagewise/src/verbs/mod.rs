@@ -132,7 +132,7 @@ impl Page {
         } else {
             text(answer, screen::text_style(global))
         };
-        output::answer(global, &shown)
+        output::print_answer(global, &shown)
     }
 
     /// Prints remarks about the answer to standard error. `report` and JSON output already list the
@@ -147,15 +147,15 @@ impl Page {
             (false, false) => SHOWN.min(problems.len()),
         };
         for problem in &problems[..shown] {
-            output::message(problem);
+            output::print_message(problem);
         }
         if (1..problems.len()).contains(&shown) {
             let more = problems.len() - shown;
             let places = if more == 1 { "place" } else { "places" };
-            output::message(format_args!("and {more} more {places} (-v names them)"));
+            output::print_message(format_args!("and {more} more {places} (-v names them)"));
         }
         if global.verbose {
-            output::message(cost::line(&answer.cost));
+            output::print_message(cost::format_line(&answer.cost));
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn run(
     let page = Page::default();
     let places = if args.no_listen { Vec::new() } else { http::serve(&args.listen, &page)? };
     let stop = Stop::listen()?;
-    output::message(format_args!("{}", describe(&ring, &places, args)));
+    output::print_message(format_args!("{}", describe(&ring, &places, args)));
     let mut monitor = Monitor {
         host: HostRoot::live().context("/")?,
         wanted,
@@ -176,7 +176,7 @@ impl Monitor {
         }
         let mut interval = Interval { start: self.before.take(), end };
         let judged = Judged::new(&interval, &self.host, &self.wanted);
-        let scrape = judged.scrape(&interval, cost::so_far(self.started, &interval));
+        let scrape = judged.scrape(&interval, cost::measure_since(self.started, &interval));
         self.page.set(openmetrics(&scrape));
         if let Some(path) = &self.textfile {
             let written = output::replace_file(path, classic(&scrape).as_bytes());
@@ -244,7 +244,9 @@ fn set_alarm() -> Option<StallAlarm> {
         Ok(alarm) => Some(alarm),
         Err(error) => {
             let found = format!("/proc/pressure/memory: no trigger for stalls: {error}");
-            output::message(format_args!("{found}; its counters are read once a second instead"));
+            output::print_message(format_args!(
+                "{found}; its counters are read once a second instead"
+            ));
             None
         }
     }
@@ -255,13 +257,13 @@ fn report_change(told: &mut Option<String>, what: &str, result: anyhow::Result<(
     match result {
         Ok(()) => {
             if told.take().is_some() {
-                output::message(format_args!("{what} is written again"));
+                output::print_message(format_args!("{what} is written again"));
             }
         }
         Err(error) => {
             let text = format!("{error:#}");
             if told.as_ref() != Some(&text) {
-                output::message(format_args!(
+                output::print_message(format_args!(
                     "{what} is not written: {}; the monitor goes on without it and tries again",
                     Name::from(text.as_str())
                 ));
@@ -316,7 +318,7 @@ fn open_ring(args: &cli::Monitor) -> anyhow::Result<Option<Ring>> {
     let what = format!("the record cannot be written: {:#}", anyhow::Error::new(error));
     if serves && is_read_only {
         // for example a machine that was booted from a read-only medium
-        output::message(format_args!(
+        output::print_message(format_args!(
             "{}; metrics are served without a record",
             Name::from(what.as_str())
         ));

@@ -43,7 +43,7 @@ impl NewPage {
             page.write(global, &html())?;
         }
         if is_printed {
-            output::answer(global, &shown())?;
+            output::print_answer(global, &shown())?;
         }
         Ok(())
     }
@@ -60,6 +60,6 @@ impl NewPage {
         }
         let path = Name::from(path.to_string_lossy().as_ref());
         let text = format!("{path}: a page of {}\n", Bytes::new(page.len() as u64));
-        output::answer(global, &text).map(drop)
+        output::print_answer(global, &text).map(drop)
     }
 }

@@ -117,11 +117,11 @@ pub(super) fn explain_text(
     };
     let unknown = Interval::default();
     let printed = if global.json {
-        json::oom_text(&log, &shown, &unknown.end, cost::so_far(started, &unknown))
+        json::oom_text(&log, &shown, &unknown.end, cost::measure_since(started, &unknown))
     } else {
         text::oom_text(&name, &log, &shown, screen::text_style(global))
     };
-    let printed = output::answer(global, &printed)?;
+    let printed = output::print_answer(global, &printed)?;
     let has_kill = !log.kills.is_empty() || !log.user_kills.is_empty();
     let is_unread = about.files_unread > 0 || about.messages_unread > 0;
     let is_found = has_kill || log.not_understood > 0 || about.signs > 0 || is_unread;

@@ -45,11 +45,11 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
     let mut pin = pin.with_served_files(args.served);
     let first = pin.refresh()?;
     let shown = if global.json {
-        json::pin(&first, snapshot, cost::so_far(started, &interval))
+        json::pin(&first, snapshot, cost::measure_since(started, &interval))
     } else {
         text::pin(&first, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     let last = keep_pinned(&mut pin, first, args, &stop)?;
     print_end(global, &last, &stop);
     Ok(if stop.is_asked() { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
@@ -87,7 +87,7 @@ fn print_end(global: &Global, last: &PinnedCode, stop: &Stop) {
         (false, true) => "stopped",
         (false, false) => "the time is over",
     };
-    output::message(format!("{why}: {} of code are no longer locked", last.locked));
+    output::print_message(format!("{why}: {} of code are no longer locked", last.locked));
 }
 
 fn check_budget(budget: Bytes, snapshot: &Snapshot) -> Result<(), Refusal> {

@@ -54,7 +54,7 @@ pub(super) fn run(
     let has_wishes = !args.choice.want.is_empty();
     let not_addressed =
         pagewise_plan::find_not_addressed(plan, &findings, &args.choice.only, has_wishes);
-    let cost = cost::so_far(started, interval);
+    let cost = cost::measure_since(started, interval);
     let planned = PlannedChanges {
         snapshot: &interval.end,
         plan,
@@ -63,7 +63,7 @@ pub(super) fn run(
         cost,
     };
     if let Some(path) = &args.output {
-        output::new_file(path, json::plan(&planned).as_bytes())?;
+        output::create_file(path, json::plan(&planned).as_bytes())?;
     }
     let shown = if global.json {
         json::plan(&planned)
@@ -72,9 +72,9 @@ pub(super) fn run(
     } else {
         text::plan(&planned, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     if let Some(path) = &args.output {
-        output::message(format_args!(
+        output::print_message(format_args!(
             "the plan is in {0}; to carry it out: sudo pagewise apply {0}",
             path.display()
         ));

@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
     if !all {
         add_names(&host, &interval, &mut view, args.args);
     }
-    let cost = cost::so_far(started, &interval);
+    let cost = cost::measure_since(started, &interval);
     let verdict = pagewise_decide::judge(&interval);
     let owners = ownership(&interval.end);
     let answer = pagewise_report::Answer {
@@ -65,7 +65,7 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
         let text = text::report_in_view(&answer, &view, screen::text_style(global));
         let text = output::guarded_text(global, &text);
         if pager.show(&text).is_err() {
-            output::answer(global, &text)?;
+            output::print_answer(global, &text)?;
         }
     } else if global.json || args.html.is_none() {
         PAGE.print(global, &answer, |answer, look| text::report_in_view(answer, &view, look))?;

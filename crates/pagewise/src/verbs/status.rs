@@ -38,7 +38,7 @@ pub(super) fn run(global: &Global, args: &Status, started: CostMeter) -> anyhow:
         hidden: 0,
         estimates: &[],
         owners: &[],
-        cost: cost::so_far(started, &interval),
+        cost: cost::measure_since(started, &interval),
     };
     PAGE.print(global, &answer, text::status)?;
     PAGE.remark(global, &answer);

@@ -74,14 +74,14 @@ pub(super) fn run(
         plan: &plan,
         before: &before.verdict,
         trial,
-        cost: cost::so_far(started, &before.interval),
+        cost: cost::measure_since(started, &before.interval),
     };
     let shown = if global.json {
         json::tuned_plan_json(&tuned)
     } else {
         text::tune(&tuned, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     let is_undone = tried.is_some_and(|tried| !tried.against.is_empty());
     Ok(if is_undone { Outcome::Findings } else { Outcome::Done })
 }
@@ -216,7 +216,7 @@ impl Tuner<'_> {
 
     fn print(&self, what: &str) {
         if !self.global.quiet {
-            output::message(what);
+            output::print_message(what);
         }
     }
 
@@ -233,7 +233,7 @@ impl Tuner<'_> {
                 Ok(document) => measured.push(document),
                 Err(error) if self.stop.is_asked() => return Err(error),
                 Err(error) => {
-                    output::message(format_args!("{error:#}; the plan is made without it"));
+                    output::print_message(format_args!("{error:#}; the plan is made without it"));
                 }
             }
         }
@@ -332,7 +332,7 @@ impl Tuner<'_> {
         } else {
             let what = "systemd does not run here, so no timer undoes the plan after a crash of the machine: \
                         run `pagewise undo` then";
-            output::message(what);
+            output::print_message(what);
         }
         // apply handles Ctrl-C itself, and tune needs the journal's ID to undo the plan
         let applied = own::run_for_document(self.global, &words, &Stop::never())?;

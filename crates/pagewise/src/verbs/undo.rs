@@ -31,7 +31,7 @@ pub(super) fn run(
         } else {
             describe_forgotten(&run)
         };
-        output::answer(global, &text)?;
+        output::print_answer(global, &text)?;
         return Ok(Outcome::Done);
     }
     let state = state_folder();
@@ -48,13 +48,13 @@ pub(super) fn run(
     } else {
         text(&runs) + &list_plans(&plans)
     };
-    output::answer(global, &text)?;
+    output::print_answer(global, &text)?;
     if args.before_removal {
         return refuse_removal(&runs, &plans);
     }
     if let Some(what) = describe_left(&runs) {
         if args.unconfirmed && !is_worth_a_retry(&runs) {
-            output::message(what);
+            output::print_message(what);
             return Ok(Outcome::Findings);
         }
         let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` puts \
@@ -169,7 +169,7 @@ fn describe_forgotten(run: &Recovered) -> String {
 /// The JSON document of `undo`: what was restored, and the plans that are in force.
 fn document(started: CostMeter, runs: &[Recovered], plans: &[InForce]) -> anyhow::Result<String> {
     let interval = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
-    let cost = cost::so_far(started, &interval);
+    let cost = cost::measure_since(started, &interval);
     Ok(json::undo(&UndoReport { snapshot: &interval.end, runs, plans, cost }))
 }
 

@@ -41,7 +41,7 @@ pub(super) fn run(
     let measured = measure_gains(&mut plans, &interval.end)?;
     let entries = if args.no_ledger { &[] } else { measured.as_slice() };
     let (ledger, failed) = update_ledger(entries);
-    let cost = cost::so_far(started, &interval);
+    let cost = cost::measure_since(started, &interval);
     let doubtful = match which {
         VerifyTarget::All => doubtful_journals(&state)?,
         VerifyTarget::One(_) | VerifyTarget::Document(_) => Vec::new(),
@@ -68,7 +68,7 @@ pub(super) fn run(
     };
     // if journals are doubtful, the text must not claim that no plan is applied
     if global.json || doubtful.is_empty() || !plans.is_empty() {
-        output::answer(global, &shown)?;
+        output::print_answer(global, &shown)?;
     }
     if !doubtful.is_empty() {
         return Err(refuse_doubtful(&doubtful).into());
@@ -81,7 +81,7 @@ pub(super) fn run(
         None if has_drifted => Ok(Outcome::Findings),
         None => Ok(Outcome::Done),
         Some(error) if has_drifted => {
-            output::message(format_args!("{error:#}"));
+            output::print_message(format_args!("{error:#}"));
             Ok(Outcome::Findings)
         }
         Some(error) => Err(error),
@@ -130,7 +130,9 @@ pub(super) fn verify_applied(journal: &str) -> anyhow::Result<(Vec<Verified>, Le
     let measured = measure_gains(&mut plans, &host)?;
     let (ledger, failed) = update_ledger(&measured);
     if let Some(error) = failed {
-        output::message(format_args!("the measurements were not added to the ledger: {error:#}"));
+        output::print_message(format_args!(
+            "the measurements were not added to the ledger: {error:#}"
+        ));
     }
     Ok((plans, ledger))
 }

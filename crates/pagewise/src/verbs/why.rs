@@ -49,19 +49,19 @@ pub(super) fn run(global: &Global, args: &cli::Why, started: CostMeter) -> anyho
         (None, None) => Wanted::Worst { since: last - DAY },
     };
     let center = find_time(&summaries, wanted, last)?;
-    shown.step("judging the readings around that time");
+    shown.set_step("judging the readings around that time");
     let (incident, end) = judge_around(&store, center)?;
     shown.end();
     if args.record.is_none() && !store.is_recording() && !global.quiet && !global.json {
-        output::message(format_args!("read the record in {}", store.path()));
+        output::print_message(format_args!("read the record in {}", store.path()));
     }
     let printed = if global.json {
-        let cost = cost::so_far(started, &Interval::single(Snapshot::default()));
+        let cost = cost::measure_since(started, &Interval::single(Snapshot::default()));
         json::why(&incident, &end, cost)
     } else {
         text::incident(&incident, screen::text_style(global))
     };
-    output::answer(global, &printed)?;
+    output::print_answer(global, &printed)?;
     Ok(if incident.trouble.is_some() { Outcome::Findings } else { Outcome::Done })
 }
 

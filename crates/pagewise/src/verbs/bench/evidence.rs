@@ -19,7 +19,7 @@ impl Folder {
     /// Creates the folder of evidence before anything is measured, so that an unusable path is
     /// reported at once.
     pub(super) fn new(path: &Path, redaction: Redaction) -> anyhow::Result<Self> {
-        output::empty_folder(path)?;
+        output::create_empty_folder(path)?;
         Ok(Self(path.to_owned(), redaction))
     }
 
@@ -32,7 +32,8 @@ impl Folder {
         let command = self.1.command_line();
         let snapshot = &self.1.snapshot(benched.snapshot);
         let benched = &Benched { snapshot, ..*benched };
-        let put = |name: &str, text: &str| output::new_file_below(&self.0, name, text.as_bytes());
+        let put =
+            |name: &str, text: &str| output::create_file_below(&self.0, name, text.as_bytes());
         put("answer.json", &json::bench(benched))?;
         put("rounds.jsonl", &rounds(measured))?;
         put("table.csv", &csv::bench(benchmark))?;

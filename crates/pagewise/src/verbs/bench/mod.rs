@@ -36,7 +36,7 @@ pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::
     let (drawn, measured) = draw_and_measure(&setting)?;
     let benchmark = answer::build(&measured, &drawn, interval.end.memory.total.get());
     // after the measurement, whose own cost it contains
-    let cost = cost::so_far(started, &interval);
+    let cost = cost::measure_since(started, &interval);
     let benched = Benched { snapshot: &interval.end, benchmark: &benchmark, cost };
     outputs.write(&setting, &benched, &measured)?;
     Ok(if benchmark.stopped { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
@@ -75,7 +75,7 @@ fn draw_and_measure(setting: &Setting<'_>) -> anyhow::Result<(pages::Drawn, Benc
     let Setting { global, args, host, snapshot, stop } = *setting;
     let drawn = pages::draw(global, args, host, snapshot, stop)?;
     if !global.quiet {
-        output::message(times::Times::estimate(args).announcement());
+        output::print_message(times::Times::estimate(args).announcement());
     }
     let measured = measure(setting, &drawn)?;
     Ok((drawn, measured))
@@ -149,7 +149,7 @@ fn show(
     };
     NewPage::write_or_print(page, global, || pagewise_html::bench(benched), shown)?;
     if global.verbose {
-        output::message(cost::line(&benched.cost));
+        output::print_message(cost::format_line(&benched.cost));
     }
     Ok(())
 }

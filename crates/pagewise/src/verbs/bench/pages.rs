@@ -94,7 +94,7 @@ fn sample_pages(
     let mut drawn = Drawn::empty(String::new(), usize::try_from(expected)?);
     let visit = |_: &Origin, page: &[u8]| {
         drawn.add(page);
-        shown.page();
+        shown.count_page();
     };
     sampler.run(&mut [visit]);
     let sample = sampler.finish();

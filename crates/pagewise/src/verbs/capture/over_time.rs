@@ -46,7 +46,7 @@ pub(super) fn run(
     let ended = readings.take_readings(timeline, &mut file, &progress)?;
     let done = file.finish(&ended)?;
     drop(progress);
-    output::answer(global, &done.describe(global, &capture, files))?;
+    output::print_answer(global, &done.describe(global, &capture, files))?;
     Ok(Outcome::Done)
 }
 
@@ -167,14 +167,15 @@ struct GrowingFile {
 
 impl GrowingFile {
     fn begin(path: PathBuf, capture: &Capture) -> anyhow::Result<Self> {
-        let file = output::new_file_to_fill(&path)?;
+        let file = output::create_file_to_fill(&path)?;
         let context = || path.display().to_string();
         let begun = file.try_clone().and_then(|out| {
             let mut stream = Stream::begin(capture, out)?;
             stream.flush()?;
             Ok(stream)
         });
-        let stream = begun.map_err(|error| output::given_up(&path, &error).context(context()))?;
+        let stream =
+            begun.map_err(|error| output::remove_unfilled(&path, &error).context(context()))?;
         let whole = file.metadata().with_context(context)?.len();
         Ok(Self { path, stream, file, whole, readings: 1 })
     }

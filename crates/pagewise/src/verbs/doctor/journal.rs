@@ -37,7 +37,9 @@ pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome
     refuse_other_options(global)?;
     if is_monitor_writing() {
         if global.verbose {
-            output::message("pagewise monitor writes the entries; nothing was read or written");
+            output::print_message(
+                "pagewise monitor writes the entries; nothing was read or written",
+            );
         }
         return Ok(Outcome::Done);
     }
@@ -49,7 +51,7 @@ pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome
         journal.write_entries(&interval, &Diagnosis::make(&host, &interval, false).all)?;
     if global.verbose {
         let open = journal.known.findings.len();
-        output::message(format_args!(
+        output::print_message(format_args!(
             "{written} entries written to the journal; {open} findings have not ended"
         ));
     }
@@ -92,7 +94,7 @@ impl FindingsJournal {
         let file = KnownFindingsFile::open(folder)?;
         let (known, damage) = file.read();
         if let Some(damage) = damage {
-            output::message(format_args!("{damage}; every finding is taken for a new one"));
+            output::print_message(format_args!("{damage}; every finding is taken for a new one"));
         }
         Ok(Self { socket, file, accepted, known, held: None })
     }

@@ -15,7 +15,7 @@ pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome
         Ok(examined) => examined,
         Err(error) => (text::nagios_unknown(&format!("{error:#}")), ServiceState::Unknown),
     };
-    output::text(&line, false)?;
+    output::print_text(&line, false)?;
     Ok(Outcome::Status(state.exit_status()))
 }
 

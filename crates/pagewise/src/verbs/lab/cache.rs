@@ -62,7 +62,7 @@ fn verify(
                                   `pagewise lab cache fetch` makes it anew"
                 .to_owned(),
         };
-        output::text(&format!("{item}: {verdict}\n"), false)?;
+        output::print_text(&format!("{item}: {verdict}\n"), false)?;
     }
     Ok(if differs { Outcome::Findings } else { Outcome::Done })
 }
@@ -106,7 +106,7 @@ fn list(global: &Global, cache: &Cache) -> anyhow::Result<()> {
     } else {
         table(&listed, cache)
     };
-    output::answer(global, &text)?;
+    output::print_answer(global, &text)?;
     Ok(())
 }
 

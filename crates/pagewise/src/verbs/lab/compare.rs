@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, first: &Path, second: &Path) -> anyhow::Resul
             documents.push(last);
             json!({ "schema": "pagewise/compare-cells/1", "cells": documents })
         };
-        output::document(&format!("{whole:#}\n"))?;
+        output::print_document(&format!("{whole:#}\n"))?;
     }
     Ok(Outcome::Done)
 }
@@ -91,6 +91,6 @@ fn compare_cells(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value
     }
     let heading = if two.cell.is_empty() { String::new() } else { format!("{}\n", two.cell) };
     let text = heading + &text::compare((&one, &other), &metrics, screen::text_style(global));
-    output::answer(global, &text)?;
+    output::print_answer(global, &text)?;
     Ok(None)
 }

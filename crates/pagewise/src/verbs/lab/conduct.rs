@@ -39,7 +39,7 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let ExperimentRuns { trouble, .. } =
         conduct(&task.experiment, Some(&mut loans.session), &mut control);
     // no advice to run `pagewise undo`: the guest ends now, and its settings with it
-    loans.end().iter().for_each(output::message);
+    loans.end().iter().for_each(output::print_message);
     not_sent.map_or(Ok(()), Err).context("sending a run to the runner")?;
     let last = trouble.map_or(TrialEvent::Done, |trouble| TrialEvent::Trouble(to_refusal(trouble)));
     send(&last).context("sending the end of the experiment to the runner")?;

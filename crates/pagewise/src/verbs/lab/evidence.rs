@@ -43,7 +43,7 @@ impl Folder {
         source: Value,
         redaction: Redaction,
     ) -> anyhow::Result<Self> {
-        output::empty_folder(path)?;
+        output::create_empty_folder(path)?;
         let snapshot = redaction.snapshot(snapshot);
         let source = redaction.source(source, experiment);
         let machine = json!({
@@ -55,8 +55,8 @@ impl Folder {
         let described =
             Described { source, ..Described::new(redaction.experiment(experiment), machine) };
         let text = serde_json::to_string_pretty(&described)? + "\n";
-        output::new_file_below(path, EXPERIMENT, text.as_bytes())?;
-        let runs = output::new_file_to_fill(&path.join(RUNS));
+        output::create_file_below(path, EXPERIMENT, text.as_bytes())?;
+        let runs = output::create_file_to_fill(&path.join(RUNS));
         let runs = runs.inspect_err(|_| output::remove(&path.join(EXPERIMENT)))?;
         Ok(Self { path: path.to_owned(), runs, whole: 0, redaction, failed: None })
     }
@@ -97,7 +97,7 @@ impl Folder {
         let snapshot = &self.redaction.snapshot(tried.snapshot);
         let trial = &self.redaction.trial(tried.trial);
         let tried = &TrialReport { snapshot, trial, ..*tried };
-        output::new_file_below(&self.path, SUMMARY, json::trial(tried).as_bytes())?;
-        output::new_file_below(&self.path, "report.html", pagewise_html::trial(tried).as_bytes())
+        output::create_file_below(&self.path, SUMMARY, json::trial(tried).as_bytes())?;
+        output::create_file_below(&self.path, "report.html", pagewise_html::trial(tried).as_bytes())
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn run(
     }
     let boots = Boots::from_args(args);
     if let Some(folder) = &args.out {
-        output::empty_folder(folder)?;
+        output::create_empty_folder(folder)?;
     }
     if let Some(log) = &args.kernel_log {
         out::refuse_existing(&boots.log_path(log, boots.first))?;
@@ -49,7 +49,7 @@ pub(super) fn run(
         if !boots.is_one() {
             shown.restart(&format!("boot {boot} of {} to {}: ", boots.first, boots.last));
         }
-        shown.step(phase_in_words(Phase::Kernel));
+        shown.set_step(phase_in_words(Phase::Kernel));
         let folder = args.out.as_deref().map(|folder| boots.folder(folder, boot));
         let mut brought = OutputFiles::new(folder, args.out_limit);
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
@@ -65,7 +65,7 @@ pub(super) fn run(
         let mut run = machine.run(&guest, &kernel, (cache, stop), &mut on_event)?;
         passed.finish();
         if let (Some(file), Some(log)) = (&args.kernel_log, run.whole_log.take()) {
-            output::new_file(&boots.log_path(file, boot), &log)?;
+            output::create_file(&boots.log_path(file, boot), &log)?;
         }
         let copied = brought.finish();
         if let (Some(disk), false) = (&run.disk, global.json) {
@@ -218,7 +218,7 @@ fn show_event(
         }
         GuestEvent::File(path, bytes) => brought.add_piece(path, &bytes),
         GuestEvent::Note(line) => shown.note(line),
-        GuestEvent::Reached(phase) => shown.step(phase_in_words(phase)),
+        GuestEvent::Reached(phase) => shown.set_step(phase_in_words(phase)),
         GuestEvent::Chosen(_) | GuestEvent::Message(_) => {}
     }
     Printed::Whole
@@ -290,7 +290,7 @@ fn report_runs(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result
             "kernel": kernel.name,
             "runs": runs,
         });
-        output::document(&format!("{document:#}\n"))?;
+        output::print_document(&format!("{document:#}\n"))?;
         return Ok(());
     }
     // the runs of a root disk were reported when each of them ended

@@ -31,6 +31,6 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
         let listed: Vec<_> = files.iter().map(entry).collect();
         text::experiments(&listed, screen::text_style(global))
     };
-    output::answer(global, &text)?;
+    output::print_answer(global, &text)?;
     Ok(Outcome::Done)
 }

@@ -243,7 +243,7 @@ impl<'a> RunRecorder<'a> {
 
     fn on_event(&mut self, event: &TrialEvent) {
         match event {
-            TrialEvent::Begins { arm, run, of, .. } => self.bar.run(*run, *of, arm),
+            TrialEvent::Begins { arm, run, of, .. } => self.bar.show_run(*run, *of, arm),
             TrialEvent::Ran(run) => {
                 if let Some(folder) = &mut self.evidence {
                     folder.add_run(run);

@@ -109,6 +109,6 @@ fn to_refusal(trouble: ExperimentError) -> Refusal {
 /// Prints a message for the user, unless --quiet.
 fn print_message(global: &Global, line: &str) {
     if !global.quiet {
-        output::message(line);
+        output::print_message(line);
     }
 }

@@ -107,14 +107,14 @@ impl OutputFiles {
             return Err(Failed::Name);
         }
         if is_new {
-            let file = output::new_file_to_fill_below(folder, path).map_err(Failed::Write)?;
+            let file = output::create_file_to_fill_below(folder, path).map_err(Failed::Write)?;
             self.current = Some((path.to_owned(), file));
             self.files = files;
         }
         let Some((_, file)) = &mut self.current else { return Ok(()) };
         let whole = folder.join(path);
         let shown = || whole.display().to_string();
-        let given_up = |error| output::given_up(&whole, &error).context(shown());
+        let given_up = |error| output::remove_unfilled(&whole, &error).context(shown());
         file.write_all(bytes).map_err(|error| Failed::Write(given_up(error)))
     }
 

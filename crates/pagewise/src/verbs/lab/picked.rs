@@ -10,7 +10,7 @@ use crate::cli::lab::{Picked, Runner};
 
 pub(super) fn pick(picked: &Picked) -> anyhow::Result<(File, Vec<Cell>)> {
     if let Some(file) = library::find_ignored(&picked.experiment) {
-        output::message(file);
+        output::print_message(file);
     }
     let file = library::find(&picked.experiment)?;
     let program = std::env::current_exe().context("finding this program's own file")?;

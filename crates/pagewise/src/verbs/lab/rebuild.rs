@@ -37,7 +37,7 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
         channel.send(&Event::Message(message))
     };
     let done = rebuild(&wanted, &program, &mut loans.session, &mut on_run);
-    loans.end().iter().for_each(output::message);
+    loans.end().iter().for_each(output::print_message);
     done.context("sending a run to the runner")?;
     Ok(Outcome::Done)
 }

@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global, folder: &Path, html: Option<&Path>) -> anyhow
         differing.extend(differences.iter().map(|key| with_cell_name(&name, key)));
     }
     if global.json {
-        output::document(&format!("{:#}\n", join_documents(documents)))?;
+        output::print_document(&format!("{:#}\n", join_documents(documents)))?;
     }
     if differing.is_empty() {
         Ok(Outcome::Done)
@@ -93,12 +93,12 @@ fn report<'a>(
 fn show(global: &Global, name: &str, tried: &TrialReport<'_>) -> anyhow::Result<()> {
     let heading = if name.is_empty() { String::new() } else { format!("{name}\n") };
     let text = heading + &text::trial(tried, screen::text_style(global));
-    output::answer(global, &text).map(drop)
+    output::print_answer(global, &text).map(drop)
 }
 
 fn write_page(global: &Global, path: &Path, tried: &TrialReport<'_>) -> anyhow::Result<()> {
     let page = pagewise_html::trial(tried);
-    output::new_file(path, page.as_bytes())?;
+    output::create_file(path, page.as_bytes())?;
     let size = Bytes::new(page.len() as u64);
     super::print_message(global, &format!("{}: a page of {size}", path.display()));
     Ok(())

@@ -96,7 +96,7 @@ fn run_cell(
     let unkept = outcome.evidence.as_ref().and_then(|folder| folder.finish(&tried).err());
     if let Some(error) = &unkept {
         // this error is only printed, so that the result is still printed, too
-        output::message(format_args!("{error:#}"));
+        output::print_message(format_args!("{error:#}"));
     }
     let (name, preview, unkept) = (cell.name.clone(), cell.preview, unkept.is_some());
     Ok(Done { name, preview, outcome, trial, unkept })
@@ -114,14 +114,14 @@ fn show(
         return Ok(());
     }
     if let Some(trouble) = &outcome.trouble {
-        output::message(format_args!("{}: {trouble}", cell.name));
-        trouble.next.iter().for_each(output::hint);
+        output::print_message(format_args!("{}: {trouble}", cell.name));
+        trouble.next.iter().for_each(output::print_hint);
     }
     if global.json || !outcome.has_pairs() {
         return Ok(());
     }
     let heading = if named { format!("{}\n", cell.name) } else { String::new() };
-    output::answer(global, &(heading + &text::trial(tried, screen::text_style(global))))?;
+    output::print_answer(global, &(heading + &text::trial(tried, screen::text_style(global))))?;
     if cell.preview {
         let glance = "a glance at three rounds: nothing is judged; leave --preview away for that";
         print_message(global, glance);
@@ -147,10 +147,10 @@ fn folders(
     if cells.len() == 1 {
         return Ok(vec![Some(folder.to_owned())]);
     }
-    output::empty_folder(folder)?;
+    output::create_empty_folder(folder)?;
     let index = Index::new(&file.name, cells.iter().map(|cell| cell.name.clone()).collect());
     let text = serde_json::to_string_pretty(&index)? + "\n";
-    output::new_file_below(folder, SUMMARY, text.as_bytes())?;
+    output::create_file_below(folder, SUMMARY, text.as_bytes())?;
     Ok(cells.iter().map(|cell| Some(folder.join(&cell.name))).collect())
 }
 
@@ -197,7 +197,7 @@ fn print_document(
     let stopped = format!("only {} of {requested} cells were run to their end", done.len());
     let is_short = done.len() < requested || done.iter().any(|one| one.outcome.stopped);
     let commands: f64 = done.iter().map(|one| one.outcome.own_cpu_seconds()).sum();
-    let all = cost::so_far(started, machine);
+    let all = cost::measure_since(started, machine);
     let text = json::lab(&Experimented {
         snapshot: &machine.end,
         name: &file.name,
@@ -208,7 +208,7 @@ fn print_document(
         cells: &cells,
         cost: Cost { cpu_seconds: (all.cpu_seconds - commands).max(0.0), ..all },
     });
-    output::document(&text)?;
+    output::print_document(&text)?;
     Ok(())
 }
 
@@ -221,7 +221,7 @@ impl Done {
 fn outcome_of(done: &[Done]) -> anyhow::Result<Outcome> {
     if let Some(stopped) = done.iter().find(|one| one.outcome.stopped) {
         let (pairs, of) = (stopped.trial.pairs, stopped.trial.planned_pairs);
-        output::message(format_args!(
+        output::print_message(format_args!(
             "{}: stopped after {pairs} of {of} pairs; {}",
             stopped.name,
             if stopped.outcome.is_all_back {

@@ -34,7 +34,7 @@ fn print(global: &Global, found: &SelfTest) -> anyhow::Result<()> {
     } else {
         text::selftest(found, screen::text_style(global))
     };
-    output::answer(global, &text)?;
+    output::print_answer(global, &text)?;
     Ok(())
 }
 

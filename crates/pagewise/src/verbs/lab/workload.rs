@@ -24,7 +24,7 @@ pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::
         Ok(workload) => workload,
         Err(why) => {
             let why = Name::from(why.to_string().as_str());
-            trouble::tell_of_usage::<P>(&P::command().error(ErrorKind::ValueValidation, why));
+            trouble::print_usage_error::<P>(&P::command().error(ErrorKind::ValueValidation, why));
             return Ok(Outcome::Status(exit::USAGE));
         }
     };
@@ -36,7 +36,7 @@ pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::
     let message = summary?;
     let table = if watched { table(&message) } else { String::new() };
     let answer = serde_json::to_string(&message)?;
-    output::text(&format!("{table}{answer}\n"), false)?;
+    output::print_text(&format!("{table}{answer}\n"), false)?;
     Ok(Outcome::Done)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::
 fn print_mark(watched: bool, line: &str) {
     if !watched {
         // if the reader is gone, printing the result fails too, and that error is reported
-        let _ = output::text(&format!("{line}\n"), false);
+        let _ = output::print_text(&format!("{line}\n"), false);
         std::thread::sleep(MARKED);
     }
 }

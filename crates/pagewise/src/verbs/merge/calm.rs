@@ -39,7 +39,7 @@ pub(super) fn wait_until_calm(
                 "give it more --timeout, or merge without --when-calm"
             ));
         }
-        shown.because(&why);
+        shown.show_reason(&why);
         sleep_briefly(stop, started)?;
     }
 }

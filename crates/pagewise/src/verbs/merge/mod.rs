@@ -130,7 +130,7 @@ fn end_passes(
         });
     }
     if done.devices.is_empty() && !global.json {
-        output::message("no merge pass is running");
+        output::print_message("no merge pass is running");
     }
     show(global, interval, &done, started)?;
     Ok(Outcome::Done)
@@ -162,7 +162,7 @@ fn merge_device(
     }
     let all = count_slots(device, snapshot);
     let shown = Following::start(global, &format!("merging {name}"));
-    let end = merge::merge(device.id, stop.flag(), &mut |left| shown.left(left, all))?;
+    let end = merge::merge(device.id, stop.flag(), &mut |left| shown.show_left(left, all))?;
     drop(shown);
     let seconds = match end {
         PassEnd::Complete(took) => Some(took.as_secs_f64()),
@@ -190,16 +190,16 @@ fn show(
     merge: &Merge,
     started: CostMeter,
 ) -> anyhow::Result<()> {
-    let cost = cost::so_far(started, interval);
+    let cost = cost::measure_since(started, interval);
     let merged = Merged { snapshot: &interval.end, merge, cost };
     let shown = if global.json {
         json::merge(&merged)
     } else {
         text::merge(&merged, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     if global.verbose {
-        output::message(cost::line(&cost));
+        output::print_message(cost::format_line(&cost));
     }
     Ok(())
 }

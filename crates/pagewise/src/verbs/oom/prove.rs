@@ -82,7 +82,7 @@ pub(super) fn run(global: &Global, args: &cli::Oom) -> anyhow::Result<Outcome> {
         None => return Ok(Outcome::Status(reading.status)),
         Some(Ok(rebuild)) => prove_in_guest(global, args.now, rebuild)?,
         Some(Err(why)) => {
-            output::document(&String::from_utf8_lossy(&reading.printed))?;
+            output::print_document(&String::from_utf8_lossy(&reading.printed))?;
             bail!(Refusal::new(
                 "oom --prove: the newest kill cannot be done again in a guest",
                 why
@@ -91,9 +91,9 @@ pub(super) fn run(global: &Global, args: &cli::Oom) -> anyhow::Result<Outcome> {
     };
     if global.json {
         let document = json::with_proof(&reading.printed, &proof);
-        output::document(&document.context("what was read of the log")?)?;
+        output::print_document(&document.context("what was read of the log")?)?;
     } else {
-        output::answer(global, &text::oom_proof(&proof, screen::text_style(global)))?;
+        output::print_answer(global, &text::oom_proof(&proof, screen::text_style(global)))?;
     }
     Ok(Outcome::Status(reading.status))
 }
@@ -158,7 +158,7 @@ fn prove_in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Resul
     };
     let mut runs: Vec<RebuiltRun> = Vec::new();
     let mut errors = String::new();
-    shown.step("doing the kill again in a guest");
+    shown.set_step("doing the kill again in a guest");
     let run = qemu::run(&guest, &kernel, &cache, stop.flag(), &mut |event| {
         match event {
             GuestEvent::Message(message) if runs.len() < MOST_RUNS => {

@@ -17,7 +17,7 @@ const EXECUTABLE: u32 = 0o111;
 
 /// Refuses a folder that other users can write to, before anything is read from the host.
 pub(super) fn check_folder(folder: &Path) -> anyhow::Result<()> {
-    output::empty_folder(folder)?;
+    output::create_empty_folder(folder)?;
     let meta = std::fs::metadata(folder).with_context(|| folder.display().to_string())?;
     let ours = meta.uid() == rustix::process::geteuid().as_raw();
     if ours && meta.mode() & FOREIGN_WRITE == 0 {
@@ -40,11 +40,11 @@ pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
         Change::WriteFile { target, to, .. } => Some((below(target), to.clone().into_bytes())),
         _ => None,
     });
-    output::new_files_below(folder, files)?;
+    output::create_files_below(folder, files)?;
     for step in &plan.steps {
         match &step.change {
             Change::MakeLink { target, to, .. } => {
-                let link = output::with_parent(folder, &below(target))?;
+                let link = output::create_parent_folders(folder, &below(target))?;
                 symlink(to, &link).with_context(|| link.display().to_string())?;
             }
             Change::WriteFile { target, .. } if config_mode(target) & EXECUTABLE != 0 => {

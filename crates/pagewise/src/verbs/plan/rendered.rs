@@ -24,7 +24,7 @@ pub(super) fn print(
             anyhow::bail!(Refusal::advised("the plan has no steps to render".to_owned(), next));
         }
         Err(reasons) => {
-            reasons.iter().for_each(output::message);
+            reasons.iter().for_each(output::print_message);
             let what =
                 "this format can express no step of the plan; nothing was written".to_owned();
             anyhow::bail!(Refusal::advised(what, "pagewise plan --render shell"));
@@ -36,12 +36,12 @@ pub(super) fn print(
         anyhow::bail!(Refusal::advised(what, "pagewise plan --render debian-files -o plan.tar"));
     }
     if let Some(path) = file {
-        output::new_file(path, &rendered.bytes)?;
+        output::create_file(path, &rendered.bytes)?;
     }
     if !(is_archive && file.is_some()) {
         output::write_out(&rendered.bytes)?;
     }
-    rendered.left_out.iter().for_each(output::message);
+    rendered.left_out.iter().for_each(output::print_message);
     Ok(Outcome::Done)
 }
 

@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, args: &Scan, started: CostMeter) -> anyhow::R
     let cold = cold::read_cold(&host.end, &interval.end, &args.source); // before sampling: it accesses pages
     let mut looked = sampling::scan(global, args, &host.end, &interval.end, &question)?;
     looked.estimates.iter_mut().take(1).for_each(|whole| whole.cold = cold.clone());
-    let cost = cost::so_far(started, &interval);
+    let cost = cost::measure_since(started, &interval);
     let bytes_read = cost.bytes_read.saturating_add(looked.bytes_read);
     show(global, page, &interval.end, &looked, Cost { bytes_read, ..cost })?;
     Ok(Outcome::Done)
@@ -77,7 +77,7 @@ fn show(
     };
     NewPage::write_or_print(page, global, || pagewise_html::scan(&scanned), shown)?;
     if global.verbose {
-        output::message(cost::line(&cost));
+        output::print_message(cost::format_line(&cost));
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ impl Visit for Worker<'_> {
         if let Some(dump) = dump {
             dump.add_page(page);
         }
-        shown.page();
+        shown.count_page();
     }
 }
 

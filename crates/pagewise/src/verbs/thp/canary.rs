@@ -47,7 +47,7 @@ pub(super) fn run(global: &Global, args: &Thp) -> anyhow::Result<Outcome> {
 
 fn show(global: &Global, answer: &CanaryOutcome) -> anyhow::Result<Outcome> {
     let text = if global.json { json(answer) } else { text(answer) };
-    output::answer(global, &text)?;
+    output::print_answer(global, &text)?;
     Ok(Outcome::Done)
 }
 

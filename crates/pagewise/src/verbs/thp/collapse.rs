@@ -64,7 +64,7 @@ pub(super) fn run(
     let done = Collapsed {
         snapshot: &interval.end,
         collapse: &collapse,
-        cost: cost::so_far(started, &interval),
+        cost: cost::measure_since(started, &interval),
     };
     let redaction = Redaction::new(args.keep_names);
     evidence.map_or(Ok(()), |evidence| evidence.fill(done, &redaction))?;
@@ -92,7 +92,7 @@ fn collapse_opted_in(
     let block = huge_page_size(&host.interval(&Scope::glance(), || anyhow::Ok(()))?.end);
     let (done, interval) = OptedIn::run(global, host, &wish(args, block), &stop)?;
     let collapse = &done.into_collapse();
-    let cost = cost::so_far(started, &interval);
+    let cost = cost::measure_since(started, &interval);
     show(global, &Collapsed { snapshot: &interval.end, collapse, cost })?;
     Ok(Outcome::Done)
 }
@@ -152,9 +152,9 @@ fn show(global: &Global, done: &Collapsed<'_>) -> anyhow::Result<()> {
     } else {
         text::collapse(done, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     if global.verbose {
-        output::message(cost::line(&done.cost));
+        output::print_message(cost::format_line(&done.cost));
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Re
         looked: &looked,
         not_looked: &not_looked,
         page_walks: walks.as_ref(),
-        cost: cost::so_far(started, &interval),
+        cost: cost::measure_since(started, &interval),
     };
     show(global, page, &seen)?;
     Ok(Outcome::Done)
@@ -91,7 +91,7 @@ fn show(global: &Global, page: Option<NewPage>, seen: &HugeSeen<'_>) -> anyhow::
     };
     NewPage::write_or_print(page, global, || pagewise_html::thp(seen), shown)?;
     if global.verbose {
-        output::message(cost::line(&seen.cost));
+        output::print_message(cost::format_line(&seen.cost));
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ pub(super) fn run(args: &DropInArgs) -> anyhow::Result<Outcome> {
     })?;
     output::write_out(text.as_bytes())?;
     let name = &unit.name;
-    output::hint(format_args!(
+    output::print_hint(format_args!(
         "write it to /etc/systemd/system/{name}.d/50-pagewise-thp.conf, where it lasts over reboots; then systemctl \
          daemon-reload, and systemctl restart {name}"
     ));

@@ -37,7 +37,7 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
     stdin.by_ref().take(LONGEST).read_to_end(&mut given)?;
     if given.len() as u64 == LONGEST {
         let limit = Bytes::new(LONGEST);
-        output::message(format_args!(
+        output::print_message(format_args!(
             "the container's configuration stays as it is: it is longer than {limit}"
         ));
         // the configuration is passed on in pieces, so that memory use does not depend on its
@@ -50,7 +50,7 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let changed = change_config(&given).unwrap_or_else(|why| {
-        output::message(format_args!("the container's configuration stays as it is: {why}"));
+        output::print_message(format_args!("the container's configuration stays as it is: {why}"));
         None
     });
     output::write_out(changed.as_deref().unwrap_or(&given))?;

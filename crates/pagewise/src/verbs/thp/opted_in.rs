@@ -93,7 +93,7 @@ impl OptedIn {
     ) {
         let unit = name_of(&cgroup);
         if wish.watch.is_some() && is_worth_printing(global, &pass) {
-            output::message(format_args!("{unit}: {}", describe_pass(&pass)));
+            output::print_message(format_args!("{unit}: {}", describe_pass(&pass)));
         }
         match self.units.get_mut(&cgroup) {
             Some(earlier) => earlier.collapse.follow(pass),
@@ -108,7 +108,7 @@ impl OptedIn {
     /// pass follows every few seconds.
     fn print_failure(&mut self, cgroup: String, why: String) {
         if self.troubled.get(&cgroup) != Some(&why) {
-            output::message(format_args!("{}: {why}", name_of(&cgroup)));
+            output::print_message(format_args!("{}: {why}", name_of(&cgroup)));
             self.troubled.insert(cgroup, why);
         }
     }

@@ -17,6 +17,6 @@ pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     } else {
         text::thp_profiles(PROFILES, &interval.end.knobs, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }

@@ -41,14 +41,14 @@ pub(super) fn run(
     let done = Restrained {
         snapshot: &interval.end,
         restrain: &restrain,
-        cost: cost::so_far(started, &interval),
+        cost: cost::measure_since(started, &interval),
     };
     let shown = if global.json {
         json::restrain(&done)
     } else {
         text::restrain(&done, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 

@@ -43,7 +43,7 @@ impl Evidence {
         pids: Vec<u32>,
         block: u64,
     ) -> anyhow::Result<Self> {
-        output::empty_folder(folder)?;
+        output::create_empty_folder(folder)?;
         if let Some(counter) = counter {
             counter::try_counter(counter)?;
         }
@@ -83,7 +83,7 @@ impl Evidence {
         let watched = WatchReport { done, samples: &moments, course: &course, counter };
         let command = redaction.command_line();
         let put =
-            |name: &str, text: &str| output::new_file_below(&self.folder, name, text.as_bytes());
+            |name: &str, text: &str| output::create_file_below(&self.folder, name, text.as_bytes());
         put("moments.jsonl", &lines(&moments)?)?;
         put("answer.json", &json::collapse(&done))?;
         put("command.txt", &(command.join(" ") + "\n"))?;

@@ -22,15 +22,15 @@ pub(super) fn list(global: &Global, started: CostMeter) -> anyhow::Result<Outcom
     let scope = Scope { settings: true, ..Scope::glance() };
     let machine = Interval::single(pagewise_observe::snapshot(&host, &scope));
     let knobs = settable(&machine.end.knobs);
-    let cost = cost::so_far(started, &machine);
+    let cost = cost::measure_since(started, &machine);
     let shown = if global.json {
         json::settable_knobs(&knobs, &machine.end, cost)
     } else {
         text::settable_knobs(&knobs, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     if global.verbose {
-        output::message(cost::line(&cost));
+        output::print_message(cost::format_line(&cost));
     }
     Ok(Outcome::Done)
 }

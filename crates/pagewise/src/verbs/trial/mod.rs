@@ -68,7 +68,7 @@ fn compare_with_current(
         }
     }
     for (name, why) in lines.iter().filter(|_| !global.quiet) {
-        output::message(format_args!("{name} is the machine as it is: {why}"));
+        output::print_message(format_args!("{name} is the machine as it is: {why}"));
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ fn print_stopped(tried: &TrialReport<'_>, is_all_back: bool) {
         }
         None => "nothing was kept: --evidence DIR would".to_owned(),
     };
-    output::message(format_args!(
+    output::print_message(format_args!(
         "stopped after {pairs} of {of} pairs; {}; {kept}",
         if is_all_back { "all settings were given back" } else { NOT_ALL_BACK }
     ));
@@ -163,7 +163,7 @@ fn print_stopped(tried: &TrialReport<'_>, is_all_back: bool) {
 
 /// The cost of pagewise itself, without that of the user's commands.
 fn own_cost(started: CostMeter, machine: &Interval, runs: &[TrialRun]) -> Cost {
-    let all = cost::so_far(started, machine);
+    let all = cost::measure_since(started, machine);
     let commands: f64 = runs.iter().filter_map(|run| run.values.get("cpu")).sum();
     Cost { cpu_seconds: (all.cpu_seconds - commands).max(0.0), ..all }
 }
@@ -174,9 +174,9 @@ fn show(global: &Global, tried: &TrialReport<'_>) -> anyhow::Result<()> {
     } else {
         text::trial(tried, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     if global.verbose {
-        output::message(cost::line(&tried.cost));
+        output::print_message(cost::format_line(&tried.cost));
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ impl Check {
         let look = move || {
             std::thread::sleep(self.wait);
             let listed = [self.read_output(pid), self.describe_arenas(pid)];
-            listed.iter().flatten().filter(|_| !self.quiet).for_each(output::message);
+            listed.iter().flatten().filter(|_| !self.quiet).for_each(output::print_message);
         };
         // if no thread can be started, the command runs without the check
         let _ = std::thread::Builder::new().name("check".to_owned()).spawn(look);

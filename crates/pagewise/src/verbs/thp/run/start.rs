@@ -76,7 +76,7 @@ pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<O
 fn outcome_of_failed_start(words: &[String], error: std::io::Error) -> anyhow::Result<Outcome> {
     let name = words.first().map_or("", String::as_str);
     if error.kind() == ErrorKind::NotFound {
-        output::message(format_args!("{name}: no such command"));
+        output::print_message(format_args!("{name}: no such command"));
         return Ok(Outcome::Status(exit::NOT_FOUND));
     }
     Err(anyhow::Error::new(error).context(name.to_owned()))
