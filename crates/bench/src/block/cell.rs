@@ -26,7 +26,7 @@ impl Cell {
         Self { contestant, shape, rounds: Vec::new(), ended: None, latencies: new_latencies() }
     }
 
-    /// Text for progress messages, as `4.0 KiB read by 2`.
+    /// Text for progress messages, such as `4.0 KiB read by 2`.
     pub(super) fn label(&self) -> String {
         let Shape { block_bytes, jobs, direction } = self.shape;
         let direction = match direction {

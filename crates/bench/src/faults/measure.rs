@@ -310,7 +310,7 @@ fn is_nearly_all(part: u64, pages: u64) -> bool {
     part >= pages - pages / 100
 }
 
-/// Whether a round is valid. Some pages of other processes are tolerated.
+/// Returns the round if it is valid. Some swapped pages of other processes are tolerated.
 fn check_usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
     let Round { gone, out, swapped_in, major_faults, backing, .. } = done.figures;
     let pages = u64::try_from(pages).unwrap_or(u64::MAX);

@@ -140,7 +140,7 @@ pub enum FaultsEnd {
 /// A combination that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmeasured {
-    /// Name of the combination, as `lz4, shmem, random, page-cluster 3`.
+    /// Name of the combination, such as `lz4, shmem, random, page-cluster 3`.
     pub what: String,
     /// Why the combination could not be measured.
     pub why: String,

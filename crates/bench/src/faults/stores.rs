@@ -18,7 +18,7 @@ use pagewise_observe::{HostGauges, HostRoot};
 use super::spec::FaultSpec;
 use super::task::Pool;
 
-/// Name of a store, as `lz4` or `zswap lz4`.
+/// Name of a store, such as `lz4` or `zswap lz4`.
 pub(super) fn label(store: &SwapStore) -> String {
     match store.kind {
         StoreKind::Zram => store.compressor.to_string(),

@@ -286,7 +286,7 @@ mod tests {
     }
 
     proptest! {
-        /// Areas joined by `+` are read as each would be alone.
+        /// Areas joined by `+` are parsed like single areas.
         #[test]
         fn areas_are_read_one_by_one(sizes in proptest::collection::vec((1u64..4096, any::<bool>()), 1..5)) {
             let (texts, areas): (Vec<String>, Vec<TrialSwap>) = sizes

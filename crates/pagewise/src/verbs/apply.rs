@@ -145,7 +145,7 @@ fn untrusted_commands(plan: &Plan) -> Vec<Complaint> {
     foreign.map(complaint).collect()
 }
 
-/// The lines of the question that name what runs programs as root.
+/// The lines of the question that name the changes which run programs as root.
 fn describe_commands(plan: &Plan, steps: &[&Step]) -> Vec<String> {
     let all = root_commands(plan).into_iter();
     let asked = all.filter(|it| steps.iter().any(|step| step.id == it.step));
