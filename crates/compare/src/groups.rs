@@ -24,7 +24,7 @@ pub(crate) fn group_changes(interval: &Interval, matching: &Matching) -> (Vec<Gr
     for then in start.cgroups.groups.iter().filter(is_not_root) {
         match matching.path_after(&then.path, |path| later.contains_key(path)) {
             Some(path) => {
-                all.push(change_of_group(Some(then), later.remove(&path), interval.seconds()))
+                all.push(change_of_group(Some(then), later.remove(&path), interval.seconds()));
             }
             None => unmatched += 1,
         }
