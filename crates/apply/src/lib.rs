@@ -28,6 +28,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod action;
+mod agent_files;
 mod calls;
 mod config_files;
 mod error;
@@ -52,6 +53,7 @@ mod fake;
 mod property;
 
 pub use action::{aging, clear_accessed, merge};
+pub use agent_files::{AgentFiles, AgentFilesError, read_agent_status};
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};
 pub use known_findings::{FollowLock, KnownFindingsError, KnownFindingsFile};

@@ -20,7 +20,7 @@ use pagewise_terminal::trouble::{self, Adviser, adviser};
 use crate::verbs::PassLeft;
 
 /// The error types that carry more than a message and a cause: advice for the user.
-const ADVISERS: [Adviser; 14] = [
+const ADVISERS: [Adviser; 16] = [
     adviser::<Interrupted>,
     adviser::<PassLeft>,
     adviser::<Refusal>,
@@ -30,6 +30,8 @@ const ADVISERS: [Adviser; 14] = [
     adviser::<Failed>,
     adviser::<pagewise_apply::Error>,
     adviser::<pagewise_apply::KnownFindingsError>,
+    adviser::<pagewise_apply::AgentFilesError>,
+    adviser::<pagewise_agent::ConfigError>,
     adviser::<ActError>,
     adviser::<LookError>,
     adviser::<MergeError>,

@@ -10,6 +10,8 @@ use pagewise_terminal::{Deferred, Global};
 
 #[path = "verbs/age/args.rs"]
 mod age;
+#[path = "verbs/agent/args.rs"]
+mod agent;
 #[path = "verbs/apply/args.rs"]
 mod apply;
 #[path = "verbs/bench/args.rs"]
@@ -67,6 +69,8 @@ mod why;
 
 use age::AGE;
 pub(crate) use age::Age;
+use agent::AGENT;
+pub(crate) use agent::{Agent, AgentAct};
 use apply::APPLY;
 pub(crate) use apply::Apply;
 use bench::BENCH;
@@ -245,6 +249,9 @@ pub(crate) enum Verb {
     /// Print metrics for Prometheus once
     #[command(long_about = METRICS)]
     Metrics(Deferred<Metrics>),
+    /// Age named cgroups when they need it
+    #[command(long_about = AGENT)]
+    Agent(Deferred<Agent>),
     /// Record this machine in a redacted file
     #[command(long_about = CAPTURE)]
     Capture(Deferred<Capture>),

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use head::{Head, print_document};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
-    AgingReport, Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective,
-    Estimate, Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Incident, Interval,
-    KernelLog, KnobOwnership, Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name,
-    OomEvent, OomExplanation, OomProof, PinnedCode, Problem, ProcessChange, Processes, Psi,
+    AgentReport, AgingReport, Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon,
+    Effective, Estimate, Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Incident,
+    Interval, KernelLog, KnobOwnership, Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru,
+    Name, OomEvent, OomExplanation, OomProof, PinnedCode, Problem, ProcessChange, Processes, Psi,
     Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
     Zram, Zswap,
 };
@@ -393,6 +393,15 @@ struct Age<'a> {
     report: &'a AgingReport,
 }
 
+/// What the agent does on this machine.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Agent<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    report: &'a AgentReport,
+}
+
 /// The result of a pass over zmerge devices.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Merge<'a> {
@@ -420,6 +429,11 @@ pub fn plan(planned: &PlannedChanges<'_>) -> String {
 /// What `age --json` prints, with a trailing newline.
 pub fn age(report: &AgingReport, snapshot: &Snapshot, cost: Cost) -> String {
     print_document(&Age { head: Head::new(Noun::Age, snapshot, cost), report })
+}
+
+/// What `agent status --json` prints, with a trailing newline.
+pub fn agent(report: &AgentReport, snapshot: &Snapshot, cost: Cost) -> String {
+    print_document(&Agent { head: Head::new(Noun::Agent, snapshot, cost), report })
 }
 
 /// What `merge --json` prints, with a trailing newline.
@@ -610,6 +624,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Thp => generator.into_root_schema_for::<thp::Thp<'_>>(),
         Noun::Collapse => generator.into_root_schema_for::<thp::Collapse<'_>>(),
         Noun::Restrain => generator.into_root_schema_for::<thp::Restrain<'_>>(),
+        Noun::Agent => generator.into_root_schema_for::<Agent<'_>>(),
         Noun::Age => generator.into_root_schema_for::<Age<'_>>(),
         Noun::Merge => generator.into_root_schema_for::<Merge<'_>>(),
         Noun::Plan => generator.into_root_schema_for::<Plan<'_>>(),

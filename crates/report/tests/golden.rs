@@ -4,6 +4,7 @@
 //! `BLESS=1 cargo test -p pagewise-report` rewrites them; review the difference.
 
 mod age;
+mod agent;
 mod bench;
 mod host;
 mod huge;
@@ -192,6 +193,23 @@ fn what_aging_a_group_did() {
     all.push(text::age(&age::history(), WIDE));
     all.push(text::age(&age::report(), TextStyle { width: 60, colour: false }));
     compare("tests/golden/age.txt", &all.join("--\n"));
+}
+
+#[test]
+fn what_the_agent_does_and_did() {
+    use pagewise_model::AgentReport;
+    let mut stopped = agent::report();
+    stopped.is_running = false;
+    if let Some(status) = &mut stopped.agent {
+        status.refused_configuration = None;
+        status.waits_seconds = 0.0;
+        status.targets.clear();
+        status.decisions.clear();
+    }
+    let all = [agent::report(), stopped, AgentReport::default()];
+    let mut all: Vec<String> = all.iter().map(|report| text::agent(report, WIDE)).collect();
+    all.push(text::agent(&agent::report(), TextStyle { width: 60, colour: false }));
+    compare("tests/golden/agent.txt", &all.join("--\n"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! The documents conform to their schemas, and their keys have the meaning of the design.
 
 mod age;
+mod agent;
 mod bench;
 mod host;
 mod huge;
@@ -242,6 +243,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Lab => json::lab(&experimented(&interval.end, &[cell(&interval.end)])),
         Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()], &huge::walks())),
         Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),
+        Noun::Agent => json::agent(&agent::report(), &interval.end, host::cost()),
         Noun::Age => json::age(&age::report(), &interval.end, host::cost()),
         Noun::Merge => json::merge(&merge::merged(&interval.end, &merge::merge())),
         Noun::Plan => json::plan(&plan::planned(&interval.end, &plan::plan())),

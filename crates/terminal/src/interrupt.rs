@@ -59,6 +59,18 @@ impl Stop {
         Ok(Self(stop))
     }
 
+    /// As [`Stop::listen`], but SIGHUP does not end the program: it sets the second flag, which asks
+    /// for the configuration to be read again. An error if that is not possible.
+    pub fn listen_with_reload() -> anyhow::Result<(Self, Arc<AtomicBool>)> {
+        let (stop, reload) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        for signal in ENDING.into_iter().filter(|signal| *signal != SIGHUP) {
+            signal_hook::flag::register_conditional_default(signal, stop.clone())?;
+            signal_hook::flag::register(signal, stop.clone())?;
+        }
+        signal_hook::flag::register(SIGHUP, reload.clone())?;
+        Ok((Self(stop), reload))
+    }
+
     /// A flag that is never set, for work that must be completed.
     pub fn never() -> Self {
         Self(Arc::default())

@@ -491,6 +491,21 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: lean(&["reboots::long::faults::"]),
     },
     Group {
+        name: "agent",
+        proves: "pagewise agent: ages what the kernel does not age on 6.12 and 7.2, leaves alone 6.1 and a locked debugfs",
+        inputs: &[
+            Alone(&["agent", "apply", "observe"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/agent.rs",
+                "crates/pagewise/src/verbs/agent.rs",
+                "crates/pagewise/src/verbs/agent",
+            ]),
+        ],
+        minutes: 5.0,
+        runs: guests(&["agent::"]),
+    },
+    Group {
         name: "aging",
         proves: "pagewise age: refaults fall on 6.12 and 7.2, 6.1 ages by itself, and no mount is left",
         inputs: &[

@@ -16,6 +16,7 @@
 //! afterwards; in the worst case, another group gets a generation that it would have got at its next
 //! shortage.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -182,6 +183,20 @@ pub fn age(
     let boot_id = Some(boot_id(&Live::new().doing(|| "/".to_owned())?)?);
     let mut live = LiveAging { file, host, path, group, boot_id, folder, stop };
     run(&mut live, path, budget, tell)
+}
+
+/// The number of the youngest generation of the group with this path and of those below it, by path
+/// and NUMA node. Takes no lock and changes nothing.
+///
+/// # Errors
+/// If `lru_gen` cannot be read, or does not list the group.
+pub fn read_youngest(path: &str) -> Result<BTreeMap<(String, u32), u64>, AgingError> {
+    let file = LruGen::open().map_err(AgingError::NoFile)?;
+    let found = generations_below(&file.read().map_err(AgingError::NoFile)?, path);
+    if !found.iter().any(|group| is_same(&group.path, path)) {
+        return Err(AgingError::NotListed(Name::from(path)));
+    }
+    Ok(nodes_of(&found).into_iter().map(|node| ((node.group, node.node), node.from)).collect())
 }
 
 /// Why a run of agings failed.

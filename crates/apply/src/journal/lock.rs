@@ -56,7 +56,7 @@ impl Lock {
 }
 
 /// The folder of the lock for the machine; `None` for a user without root who has none.
-fn machine_lock_folder() -> Option<PathBuf> {
+pub(crate) fn machine_lock_folder() -> Option<PathBuf> {
     let named = std::env::var_os("PAGEWISE_LOCK").filter(|it| !it.is_empty());
     if named.is_some() {
         return named.map(PathBuf::from);
@@ -117,13 +117,13 @@ fn make_private_folder(folder: &Path) -> Result<(), FolderError> {
 
 /// Number of tries to take the lock: if a process was killed while it was starting a program, the
 /// lock is held until that program has executed.
-const TRIES: u32 = 50;
+pub(crate) const TRIES: u32 = 50;
 /// Number of tries to take the lock if the process that the lock file names has exited: on a busy
 /// machine, 1 s was once too short for the program to start.
 const MORE_TRIES: u32 = 500;
 const BETWEEN: Duration = Duration::from_millis(20);
 
-fn try_lock(file: &File, tries: u32) -> io::Result<bool> {
+pub(crate) fn try_lock(file: &File, tries: u32) -> io::Result<bool> {
     for _ in 0..tries {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),

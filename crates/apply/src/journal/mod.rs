@@ -18,7 +18,7 @@ pub(crate) use change::{
     MemoryController, NewFolder, NewGroup, NewSwapFile, NewZram, RecordedChange, SettingChange,
     TRIAL_LINK, TRIAL_UNIT, Write, ZramSetup, ZramSizeChange,
 };
-pub(crate) use lock::{Lock, has_folder};
+pub(crate) use lock::{Lock, TRIES, has_folder, machine_lock_folder, try_lock};
 pub(crate) use read::{OpenChange, Reading};
 pub(crate) use record::{PlannedRun, Record, RunStart, is_torn, record_of_line, with_checksum};
 

@@ -2,6 +2,7 @@
 //! The state of a host's memory: values with their files (Readings), all values at one time
 //! (Snapshots), and two of these with the time between them (Intervals).
 
+mod agent;
 mod aging;
 mod balloon;
 mod capability;
@@ -44,6 +45,7 @@ mod zone;
 mod zram;
 mod zswap;
 
+pub use agent::{AgentDecision, AgentLoop, AgentReport, AgentStatus, AgentTarget};
 pub use aging::{AgedNode, Aging, AgingEnd, AgingRecord, AgingReport, RefaultCounters, Refaults};
 pub use balloon::Balloon;
 pub use capability::{Capability, FeatureState};

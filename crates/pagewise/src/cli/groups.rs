@@ -14,7 +14,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["scan", "bench", "limits", "thp"]),
     ("Prove", &["trial", "lab"]),
     ("Change", &["plan", "apply", "verify", "undo", "tune", "pin", "merge", "age"]),
-    ("Keep", &["monitor", "metrics"]),
+    ("Keep", &["monitor", "metrics", "agent"]),
     ("Share and integrate", &["capture", "schema", "completions", "man"]),
 ];
 

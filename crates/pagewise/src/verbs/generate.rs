@@ -91,6 +91,7 @@ pub(super) fn print_schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Thp => json::Noun::Thp,
         Noun::Collapse => json::Noun::Collapse,
         Noun::Restrain => json::Noun::Restrain,
+        Noun::Agent => json::Noun::Agent,
         Noun::Age => json::Noun::Age,
         Noun::Merge => json::Noun::Merge,
         Noun::Oom => json::Noun::Oom,

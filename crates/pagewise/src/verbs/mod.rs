@@ -2,6 +2,7 @@
 //! One file or folder for each verb; this file has what `report`, `status` and `doctor` share.
 
 mod age;
+mod agent;
 mod apply;
 mod bench;
 mod capabilities;
@@ -74,6 +75,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Ledger => ledger::run(global, started),
         Verb::Tune(wanted) => tune::run(global, wanted, started),
         Verb::Undo(wanted) => undo::run(global, wanted, started),
+        Verb::Agent(wanted) => agent::run(global, wanted, started),
         Verb::Monitor(wanted) => monitor::run(global, wanted, started),
         Verb::Metrics(wanted) => metrics::run(global, wanted, started),
         Verb::Capture(capture) => capture::run(global, capture),

@@ -20,6 +20,7 @@ mod faults;
 #[path = "../../../settings/tests/grammar/generator_table.rs"]
 mod generator_table;
 
+mod agent;
 mod aging;
 mod applied;
 mod bench;

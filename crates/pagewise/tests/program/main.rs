@@ -11,6 +11,7 @@
 #[path = "../shared/program.rs"]
 mod program;
 
+mod agent;
 mod bad_input;
 mod bench;
 mod cache;

@@ -31,6 +31,7 @@ pub enum Noun {
     Collapse,
     Restrain,
     Age,
+    Agent,
     Merge,
     Oom,
     Pin,
@@ -44,7 +45,7 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -62,6 +63,7 @@ impl Noun {
         Self::Collapse,
         Self::Restrain,
         Self::Age,
+        Self::Agent,
         Self::Merge,
         Self::Oom,
         Self::Pin,
@@ -93,6 +95,7 @@ impl Noun {
             Self::Collapse => "collapse",
             Self::Restrain => "restrain",
             Self::Age => "age",
+            Self::Agent => "agent",
             Self::Merge => "merge",
             Self::Oom => "oom",
             Self::Pin => "pin",
@@ -112,6 +115,7 @@ impl Noun {
             Self::Oom => "oom FILE",
             Self::Lab => "lab run",
             Self::Compare => "compare",
+            Self::Agent => "agent status",
             Self::Collapse => "thp collapse",
             Self::Restrain => "thp restrain",
             other => other.name(),
@@ -139,6 +143,7 @@ impl Noun {
             Self::Collapse => "pagewise/collapse/1",
             Self::Restrain => "pagewise/restrain/1",
             Self::Age => "pagewise/age/1",
+            Self::Agent => "pagewise/agent/1",
             Self::Merge => "pagewise/merge/1",
             Self::Oom => "pagewise/oom/1",
             Self::Pin => "pagewise/pin/1",

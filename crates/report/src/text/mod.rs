@@ -6,6 +6,7 @@
 //! Sums and shares are computed for display; whether they are good or bad is not decided here.
 
 mod age;
+mod agent;
 mod applied;
 mod bars;
 mod bench;
@@ -83,8 +84,8 @@ pub use nagios::{ServiceReport, nagios, nagios_unknown};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    AgingReport, Comparison, Explanation, Finding, Incident, KernelLog, LimitSurvey, OomProof,
-    PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot,
+    AgentReport, AgingReport, Comparison, Explanation, Finding, Incident, KernelLog, LimitSurvey,
+    OomProof, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot,
     ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
@@ -322,6 +323,11 @@ pub fn collapse(done: &Collapsed<'_>, look: TextStyle) -> String {
 /// The output of `age`: agings of a memory cgroup, now or as they were recorded.
 pub fn age(report: &AgingReport, look: TextStyle) -> String {
     render(look, |page| age::print(page, report))
+}
+
+/// The output of `agent status`: what the agent does and did.
+pub fn agent(report: &AgentReport, look: TextStyle) -> String {
+    render(look, |page| agent::print(page, report))
 }
 
 /// The result of a merge pass over zmerge devices.

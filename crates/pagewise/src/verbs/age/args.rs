@@ -16,7 +16,8 @@ pub(super) const AGE: &str = "Age the pages of a memory cgroup that reads the sa
     nothing if files have less than 50 refaults per second. It ends when the refaults have fallen to a quarter, when \
     four agings in a row left them as they were or one doubled them (exit status 3), or after --times agings. Aging evicts nothing and changes no setting and no contents, so there is nothing to undo; \
     each aging costs a walk over the page tables of the cgroup's processes, and is recorded beside the journals \
-    (--history). Nothing ages a cgroup unless this command is run. It writes to lru_gen of debugfs; if debugfs is not \
+    (--history). Nothing ages a cgroup unless this command is run, or `pagewise agent` is and its configuration names the \
+    cgroup. It writes to lru_gen of debugfs; if debugfs is not \
     mounted, it is mounted for this process alone.\n\n  \
     sudo pagewise age --unit db                  at most 6 times, 10 seconds apart\n  \
     sudo pagewise age --cgroup /system.slice/db.service --times 2 --every 30s\n  \

@@ -24,6 +24,8 @@ pub(crate) enum Noun {
     Collapse,
     Restrain,
     Age,
+    /// The JSON output of `agent status`
+    Agent,
     Merge,
     Oom,
     Pin,

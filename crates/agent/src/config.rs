@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `/etc/pagewise/agent.toml` and its drop-ins → [`Config`].
+//!
+//! ```toml
+//! [budget]
+//! cpu_seconds_per_minute = 0.3
+//!
+//! [aging."/system.slice/web.service"]
+//! agings_per_hour = 12
+//! ```
+//!
+//! A later file changes single keys of an earlier one. An unknown key is an error that names the most
+//! similar one, and every error names file, line and key: a mistyped word must neither switch
+//! something on nor silently have no effect.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pagewise_model::typed::parse_duration_from;
+use pagewise_model::{Advice, most_similar};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What the agent may use, and what it may do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// CPU seconds that the agent may use per minute.
+    pub cpu_seconds_per_minute: f64,
+    /// The cgroups for which aging is switched on or off, by path.
+    pub aging: BTreeMap<String, AgingSettings>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { cpu_seconds_per_minute: 0.3, aging: BTreeMap::new() }
+    }
+}
+
+impl Config {
+    /// The cgroups for which aging is switched on.
+    pub fn aging_targets(&self) -> impl Iterator<Item = (&str, AgingSettings)> {
+        let on = self.aging.iter().filter(|(_, settings)| settings.is_on);
+        on.map(|(path, settings)| (path.as_str(), *settings))
+    }
+}
+
+/// How a cgroup is aged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AgingSettings {
+    /// False if a later file switches off what an earlier one switched on.
+    pub is_on: bool,
+    /// Fewer refaults of files per second are no reason to age the cgroup.
+    pub refaults_per_second: f64,
+    /// The largest number of agings in an hour.
+    pub agings_per_hour: u32,
+    /// Time between two readings, and between two agings.
+    pub interval: Duration,
+}
+
+impl Default for AgingSettings {
+    fn default() -> Self {
+        Self {
+            is_on: true,
+            refaults_per_second: FEWEST_REFAULTS,
+            agings_per_hour: 12,
+            interval: Duration::from_secs(10),
+        }
+    }
+}
+
+/// With fewer refaults of files per second, the action ages nothing.
+const FEWEST_REFAULTS: f64 = 50.0;
+const MOST_REFAULTS: f64 = 1e9;
+const CPU_SECONDS: (f64, f64) = (0.001, 60.0);
+const AGINGS: (f64, f64) = (1.0, 60.0);
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
+
+const SECTIONS: &[&str] = &["budget", "aging"];
+const BUDGET_KEYS: &[&str] = &["cpu_seconds_per_minute"];
+const AGING_KEYS: &[&str] = &["enabled", "refaults_per_second", "agings_per_hour", "interval"];
+
+/// A configuration file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Its path, for errors.
+    pub path: String,
+    /// Its contents.
+    pub text: String,
+}
+
+/// What is wrong in a configuration file, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}:{line}: {}{what}", key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
+pub struct ConfigError {
+    /// The file.
+    pub path: String,
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// The key with its sections; `None` if the file is no TOML.
+    pub key: Option<String>,
+    /// What was expected, and what was found.
+    pub what: String,
+}
+
+impl Advice for ConfigError {
+    fn next(&self) -> Option<String> {
+        Some("`pagewise agent --help` shows a configuration; `pagewise agent --check` reads it again".to_owned())
+    }
+}
+
+/// Joins the configuration files, the first one first.
+///
+/// # Errors
+/// The first error of the first file that has one.
+pub fn parse(files: &[ConfigFile]) -> Result<Config, ConfigError> {
+    let mut config = Config::default();
+    for file in files {
+        Reader { file }.add_to(&mut config)?;
+    }
+    Ok(config)
+}
+
+struct Reader<'a> {
+    file: &'a ConfigFile,
+}
+
+type Key<'a> = Spanned<toml::de::DeString<'a>>;
+type Value<'a> = Spanned<DeValue<'a>>;
+
+impl Reader<'_> {
+    fn add_to(&self, config: &mut Config) -> Result<(), ConfigError> {
+        let parsed = DeTable::parse(&self.file.text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            // the message omits the line itself: the file can be any one, also one with secrets
+            self.error(start, None, error.message().trim_end().replace('\n', "; "))
+        })?;
+        for (key, value) in parsed.get_ref() {
+            match key.get_ref().as_ref() {
+                name @ "budget" => self.add_budget(name, value, config)?,
+                name @ "aging" => {
+                    for (path, value) in self.table(name, value)? {
+                        self.add_aging(path, value, config)?;
+                    }
+                }
+                name => return Err(self.unknown(key, name, "section", SECTIONS)),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_budget(
+        &self,
+        section: &str,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        for (key, value) in self.table(section, value)? {
+            let name = format!("{section}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "cpu_seconds_per_minute" => {
+                    config.cpu_seconds_per_minute = self.number(&name, value, CPU_SECONDS)?;
+                }
+                _ => return Err(self.unknown(key, &name, "key", BUDGET_KEYS)),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_aging(
+        &self,
+        path: &Key<'_>,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let section = format!("aging.\"{}\"", path.get_ref());
+        let is_clean = |step: &str| !step.is_empty() && step != "." && step != "..";
+        let is_path =
+            path.get_ref().strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_clean));
+        if !is_path {
+            let what = "expected the path of a cgroup below /sys/fs/cgroup, such as \"/system.slice/web.service\"";
+            return Err(self.error(path.span().start, Some(section), what.to_owned()));
+        }
+        let table = self.table(&section, value)?;
+        let settings = config.aging.entry(path.get_ref().to_string()).or_default();
+        for (key, value) in table {
+            let name = format!("{section}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "enabled" => settings.is_on = self.boolean(&name, value)?,
+                "refaults_per_second" => {
+                    settings.refaults_per_second =
+                        self.number(&name, value, (FEWEST_REFAULTS, MOST_REFAULTS))?;
+                }
+                "agings_per_hour" => settings.agings_per_hour = self.whole(&name, value, AGINGS)?,
+                "interval" => settings.interval = self.duration(&name, value)?,
+                _ => return Err(self.unknown(key, &name, "key", AGING_KEYS)),
+            }
+        }
+        Ok(())
+    }
+
+    fn table<'v, 'i>(
+        &self,
+        name: &str,
+        value: &'v Value<'i>,
+    ) -> Result<&'v DeTable<'i>, ConfigError> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => Err(self.wrong(name, value, &format!("a table, [{name}]"))),
+        }
+    }
+
+    fn boolean(&self, name: &str, value: &Value<'_>) -> Result<bool, ConfigError> {
+        match value.get_ref() {
+            DeValue::Boolean(on) => Ok(*on),
+            _ => Err(self.wrong(name, value, "true or false")),
+        }
+    }
+
+    fn number(
+        &self,
+        name: &str,
+        value: &Value<'_>,
+        (least, most): (f64, f64),
+    ) -> Result<f64, ConfigError> {
+        let number = match value.get_ref() {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(integer) => {
+                i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|it| it as f64)
+            }
+            _ => None,
+        };
+        let sane = number.filter(|number: &f64| (least..=most).contains(number));
+        sane.ok_or_else(|| self.wrong(name, value, &format!("a number from {least} to {most}")))
+    }
+
+    fn whole(
+        &self,
+        name: &str,
+        value: &Value<'_>,
+        (least, most): (f64, f64),
+    ) -> Result<u32, ConfigError> {
+        let number = self.number(name, value, (least, most))?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is in the range"
+        )]
+        let whole = number as u32;
+        if f64::from(whole) == number {
+            return Ok(whole);
+        }
+        Err(self.wrong(name, value, &format!("a whole number from {least} to {most}")))
+    }
+
+    fn duration(&self, name: &str, value: &Value<'_>) -> Result<Duration, ConfigError> {
+        let text = match value.get_ref() {
+            DeValue::String(text) => Some(text),
+            _ => None,
+        };
+        let time = text.and_then(|text| parse_duration_from(text, SHORTEST_INTERVAL).ok());
+        let sane = time.filter(|time| *time <= LONGEST_INTERVAL);
+        sane.ok_or_else(|| self.wrong(name, value, "a time from \"2s\" to \"10m\""))
+    }
+
+    fn unknown(&self, key: &Key<'_>, name: &str, kind: &str, known: &[&str]) -> ConfigError {
+        let near = most_similar(key.get_ref(), known.iter().copied());
+        let hint = near.map_or_else(
+            || format!("; expected one of {}", known.join(", ")),
+            |near| format!("; did you mean {near}?"),
+        );
+        self.error(
+            key.span().start,
+            Some(name.to_owned()),
+            format!("no such {kind} is known{hint}"),
+        )
+    }
+
+    fn wrong(&self, name: &str, value: &Value<'_>, expected: &str) -> ConfigError {
+        let found = self.file.text.get(value.span()).unwrap_or_default();
+        let line = found.lines().next().unwrap_or_default();
+        let what = format!("expected {expected}, found {line}");
+        self.error(value.span().start, Some(name.to_owned()), what)
+    }
+
+    fn error(&self, start: usize, key: Option<String>, what: String) -> ConfigError {
+        let before = self.file.text.get(..start).unwrap_or_default();
+        let line = 1 + before.matches('\n').count();
+        ConfigError { path: self.file.path.clone(), line, key, what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(path: &str, text: &str) -> ConfigFile {
+        ConfigFile { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    fn refused(text: &str) -> String {
+        parse(&[file("a.toml", text)]).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nothing_is_switched_on_until_it_is_named() {
+        assert_eq!(parse(&[]).unwrap(), Config::default());
+        let budget = parse(&[file("a", "[budget]\ncpu_seconds_per_minute = 2")]).unwrap();
+        assert!(budget.aging_targets().next().is_none());
+        assert!((budget.cpu_seconds_per_minute - 2.0).abs() < 1e-9);
+        let named = parse(&[file("a", "[aging.\"/web\"]\n")]).unwrap();
+        let all: Vec<_> = named.aging_targets().collect();
+        assert_eq!(all, [("/web", AgingSettings::default())]);
+    }
+
+    #[test]
+    fn a_later_file_changes_single_keys() {
+        let first = "[aging.\"/web\"]\nagings_per_hour = 5\ninterval = '1m'\n[aging.\"/db\"]";
+        let second = "[aging.\"/web\"]\nagings_per_hour = 0x06\nrefaults_per_second = 1_000.5\n[aging.\"/db\"]\nenabled = false";
+        let config = parse(&[file("a", first), file("b", second)]).unwrap();
+        let all: Vec<_> = config.aging_targets().collect();
+        let web = AgingSettings {
+            is_on: true,
+            refaults_per_second: 1000.5,
+            agings_per_hour: 6,
+            interval: Duration::from_secs(60),
+        };
+        assert_eq!(all, [("/web", web)]);
+    }
+
+    #[test]
+    fn an_error_names_file_line_and_key() {
+        assert_eq!(
+            refused("[budget]\ncpu_second_per_minute = 1"),
+            "a.toml:2: budget.cpu_second_per_minute: no such key is known; did you mean cpu_seconds_per_minute?"
+        );
+        assert_eq!(
+            refused("\n[agin]"),
+            "a.toml:2: agin: no such section is known; did you mean aging?"
+        );
+        assert_eq!(
+            refused("[aging.\"/web\"]\nxyzxyz = 1"),
+            "a.toml:2: aging.\"/web\".xyzxyz: no such key is known; expected one of enabled, refaults_per_second, \
+             agings_per_hour, interval"
+        );
+        assert_eq!(
+            refused("[aging.\"/web\"]\n\nagings_per_hour = 1.5"),
+            "a.toml:3: aging.\"/web\".agings_per_hour: expected a whole number from 1 to 60, found 1.5"
+        );
+        for path in ["web", "/", "/a/../b", "/a//b", "/a/"] {
+            let why = refused(&format!("[aging.\"{path}\"]"));
+            assert!(why.contains("expected the path of a cgroup"), "{path}: {why}");
+        }
+        for (line, expected) in [
+            ("agings_per_hour = 0", "a number from 1 to 60, found 0"),
+            ("agings_per_hour = \"5\"", "found \"5\""),
+            ("refaults_per_second = 49", "a number from 50 to 1000000000, found 49"),
+            ("refaults_per_second = nan", "found nan"),
+            ("interval = \"1s\"", "a time from \"2s\" to \"10m\", found \"1s\""),
+            ("interval = 5", "found 5"),
+            ("interval = \"11m\"", "found \"11m\""),
+            ("enabled = 1", "true or false, found 1"),
+        ] {
+            let why = refused(&format!("[aging.\"/web\"]\n{line}"));
+            assert!(why.starts_with("a.toml:2: ") && why.contains(expected), "{why}");
+        }
+        assert!(refused("[aging.\"/web\"]\ninterval = ").starts_with("a.toml:2: "));
+        assert!(refused("aging = 3").contains("expected a table, [aging], found 3"));
+        assert!(refused("[budget]\na = 1\na = 2").starts_with("a.toml:3: duplicate key"));
+        let second = parse(&[file("a", ""), file("b", "x = 1")]).unwrap_err();
+        assert_eq!((second.path.as_str(), second.line), ("b", 1));
+        assert!(second.next().is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_without_a_panic(text in ".{0,200}") {
+            if let Err(error) = parse(&[file("a", &text)]) {
+                prop_assert!(error.line <= 1 + text.matches('\n').count());
+            }
+        }
+
+        /// Whatever one setting is changed to, the others stay as they are.
+        #[test]
+        fn a_valid_number_is_what_was_written(agings in 1u32..=60, seconds in 2u64..=600) {
+            let text = format!("[aging.\"/web\"]\nagings_per_hour = {agings}\ninterval = \"{seconds}s\"");
+            let config = parse(&[file("a", &text)]).unwrap();
+            let expected = AgingSettings {
+                agings_per_hour: agings,
+                interval: Duration::from_secs(seconds),
+                ..AgingSettings::default()
+            };
+            prop_assert_eq!(config.aging["/web"], expected);
+        }
+    }
+}

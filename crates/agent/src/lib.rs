@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The decisions of `pagewise agent`: its configuration, its budget, and for each loop what to do
+//! after a reading.
+//!
+//! Pure: it reads no file and no clock, and does nothing. A time is given as the time since the agent
+//! was started, so that tests can simulate days.
+
+mod aging;
+mod budget;
+mod config;
+mod managers;
+
+pub use aging::{AgingStep, AgingTarget, Youngest};
+pub use budget::CpuBudget;
+pub use config::{AgingSettings, Config, ConfigError, ConfigFile, parse};
+pub use managers::other_manager;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What `pagewise agent` does on this machine: it keeps this in a file in `/run` while it runs, for
+//! `pagewise agent status`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A loop of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentLoop {
+    /// Ages the pages of a cgroup whose files refault much.
+    Aging,
+}
+
+impl AgentLoop {
+    /// Its name, which is also that of its section in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aging => "aging",
+        }
+    }
+}
+
+/// Something for which a loop is switched on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentTarget {
+    /// The loop.
+    #[serde(rename = "loop")]
+    pub loop_: AgentLoop,
+    /// What it is switched on for: the path of a cgroup.
+    pub target: String,
+    /// What the loop does about it now, and why, as a sentence for people.
+    pub state: String,
+    /// How many actions were done in the last hour.
+    pub actions_in_hour: u32,
+    /// How many are allowed in an hour.
+    pub actions_per_hour: u32,
+}
+
+/// A decision of a loop, or of the agent itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentDecision {
+    /// When, in seconds of Unix time.
+    pub unix_seconds: u64,
+    /// What it is about: the path of a cgroup; `null` for the agent itself.
+    pub target: Option<String>,
+    /// What was decided and why, as a sentence for people.
+    pub text: String,
+}
+
+/// The state of an agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentStatus {
+    /// Process ID of the agent.
+    pub pid: u32,
+    /// When it was started, in seconds of Unix time.
+    pub started_unix_seconds: u64,
+    /// When this was written, in seconds of Unix time.
+    pub written_unix_seconds: u64,
+    /// The configuration files that are in force, the first one first.
+    pub configuration: Vec<String>,
+    /// Why the configuration that was read last is not in force; `null` if it is.
+    pub refused_configuration: Option<String>,
+    /// CPU seconds that the agent has used since it was started.
+    pub cpu_seconds: f64,
+    /// CPU seconds that it may use per minute.
+    pub cpu_seconds_per_minute: f64,
+    /// Seconds for which it does nothing because it used more than that; 0 if it may act.
+    pub waits_seconds: f64,
+    /// Everything for which a loop is switched on.
+    pub targets: Vec<AgentTarget>,
+    /// The last decisions, oldest first.
+    pub decisions: Vec<AgentDecision>,
+}
+
+/// What `pagewise agent status` prints.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct AgentReport {
+    /// Whether an agent runs now.
+    pub is_running: bool,
+    /// The state of the agent that runs, or of the last one since this boot; `null` if none ran.
+    pub agent: Option<AgentStatus>,
+}

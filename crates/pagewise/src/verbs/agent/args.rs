@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The arguments of `pagewise agent`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+pub(super) const AGENT: &str = "Watch named cgroups, and age their pages when that helps. Runs until it is stopped; \
+    needs root.\n\n\
+    The agent does nothing unless a file switches it on: /etc/pagewise/agent.toml, then the files *.toml and *.conf in \
+    /etc/pagewise/agent.toml.d in the order of their names. A later file changes single keys of an earlier one:\n\n  \
+    [budget]\n  \
+    cpu_seconds_per_minute = 0.3           # what the agent may use; 0.3 is 0.5 % of a processor\n\n  \
+    [aging.\"/system.slice/web.service\"]    # a cgroup of version 2, as `pagewise limits` prints it\n  \
+    enabled = true\n  \
+    refaults_per_second = 50               # fewer refaults of files are no reason; at least 50\n  \
+    agings_per_hour = 12                   # at most; from 1 to 60\n  \
+    interval = \"10s\"                       # between two readings; from 2s to 10m\n\n\
+    All keys are optional. A cgroup is aged if, in two intervals in a row, it has many refaults of files and the kernel \
+    adds no generation to it: as with `pagewise age`, at most 6 times in a run, until its refaults fall. If they do not \
+    fall, the agent pauses for an hour, and for twice as long each further time, up to a day. Aging evicts nothing and \
+    changes no setting and no contents, so there is nothing to undo, also if the agent is killed. A cgroup that kubelet, \
+    koordinator, katalyst or senpai manages is left alone.\n\n\
+    SIGHUP makes the agent read its configuration again; if that has an error, the one before stays in force. Decisions \
+    are printed on standard error and added to agent.log in the folder of the journals, /var/lib/pagewise.\n\n  \
+    pagewise agent --check              read the configuration, and name file, line and key of an error\n  \
+    sudo pagewise agent --dry-run       print what would be done\n  \
+    sudo pagewise agent --once          decide once for each cgroup, then end\n  \
+    sudo pagewise agent status          what the running agent does and has done";
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Agent {
+    /// Only read the configuration, print what it switches on, and end
+    #[arg(long, conflicts_with_all = ["dry_run", "once"])]
+    pub(crate) check: bool,
+    /// Print what would be done, and do nothing; writes no file
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// End after one decision for each cgroup; takes at least two intervals if it has many refaults
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Read this file, and the files in the folder FILE.d, instead of /etc/pagewise/agent.toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The subcommand to run; without one, the agent runs
+    #[command(subcommand)]
+    pub(crate) act: Option<AgentAct>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentAct {
+    /// Print what the running agent does, its last decisions, and its budget
+    Status,
+}
