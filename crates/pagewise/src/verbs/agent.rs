@@ -29,7 +29,7 @@ use target::{Surroundings, Target};
 
 /// How often the agent checks what is due, and how soon it notices a signal.
 const TICK: Duration = Duration::from_millis(500);
-/// How often managers and multi-gen LRU are looked for.
+/// How often other managers and the state of multi-gen LRU are checked.
 const LOOK_AROUND: Duration = Duration::from_secs(60);
 /// At most this many decisions are in the state.
 const MOST_DECISIONS: usize = 100;
