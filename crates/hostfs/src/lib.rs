@@ -6,7 +6,8 @@
 //!   use these;
 //! - [`recording`] opens folders and archives that stand for a host, within limits;
 //! - [`UserFile`] opens a file that the user named, [`TrustedFolder`] a folder that no other user
-//!   can change, and [`find_program`] a program that no other user can replace, for root.
+//!   can change, and [`find_program`] a program that no other user can replace, for root;
+//! - [`read_configuration`] reads a configuration file and its drop-ins.
 //!
 //! Nothing is written here, and nothing is interpreted. A file that is missing or may not be read
 //! is a [`Refusal`].
@@ -14,6 +15,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod answer;
+mod configuration;
 mod kind;
 pub mod limits;
 mod near;
@@ -34,6 +36,7 @@ mod values;
 pub use answer::{
     Entry, Facts, Files, NO_SUCH_FILE, NOT_COLLECTED, Refusal, SWITCHED_OFF, absolute_path, explain,
 };
+pub use configuration::{ConfigurationFile, ConfigurationLimits, read_configuration};
 pub use open_file::OpenFile;
 pub use pieces::Pieces;
 pub use read::ReadHost;

@@ -12,7 +12,7 @@
 
 use std::fs::File;
 use std::io::{Read, Take};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use pagewise_model::{Advice, Bytes};
@@ -21,6 +21,7 @@ use rustix::io::Errno;
 
 use crate::kind::kind;
 use crate::pieces::Pieces;
+use crate::trusted_folder::{OTHERS_WRITE, is_ours_or_roots};
 
 /// Why a file that the user named cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,22 @@ pub enum UserFileError {
         /// The maximum number of values.
         most: usize,
     },
+    /// Another user could change the file, or a folder of its path.
+    #[error("{}: {why}", path.display())]
+    Untrusted {
+        /// The file or folder.
+        path: PathBuf,
+        /// Who owns it, or who may write to it.
+        why: String,
+    },
+    /// The folder has more files of this kind than are read.
+    #[error("{}: expected at most {most} files that end in .toml or .conf, found more", path.display())]
+    TooManyFiles {
+        /// The path of the folder.
+        path: PathBuf,
+        /// The maximum number of files.
+        most: usize,
+    },
     /// The file is not text in UTF-8.
     #[error("{}: expected text in UTF-8, found other bytes", path.display())]
     NoText {
@@ -80,6 +97,10 @@ impl Advice for UserFileError {
             Self::WrongKind { .. } => {
                 "give the path of a regular file; save what a pipe gives first"
             }
+            Self::Untrusted { .. } => {
+                "check its contents, then give it to root alone: chown root:root and chmod go-w"
+            }
+            Self::TooManyFiles { .. } => "join some of them",
             Self::TooLong { .. } | Self::TooManyValues { .. } | Self::NoText { .. } => {
                 "check that it is the file you meant; this program writes none like it"
             }
@@ -125,6 +146,45 @@ impl UserFile {
             return Err(UserFileError::WrongKind { path, found: "a symbolic link" });
         }
         Self::check(path, limit, opened)
+    }
+
+    /// Opens the file with the last name of `path` in an open folder. With `is_guarded`, a link is
+    /// refused, and so is a file that another user owns or may write.
+    ///
+    /// # Errors
+    /// As [`UserFile::open`], or if the file is refused.
+    pub(crate) fn open_at(
+        folder: BorrowedFd<'_>,
+        path: PathBuf,
+        limit: u64,
+        is_guarded: bool,
+    ) -> Result<Self, UserFileError> {
+        let link = if is_guarded { OFlags::NOFOLLOW } else { OFlags::empty() };
+        let name = path.file_name().unwrap_or_default();
+        let opened = rustix::fs::openat(folder, name, FLAGS | link, Mode::empty());
+        if is_guarded && opened.as_ref().is_err_and(|errno| *errno == Errno::LOOP) {
+            return Err(UserFileError::WrongKind { path, found: "a symbolic link" });
+        }
+        let file = Self::check(path, limit, opened)?;
+        if is_guarded {
+            let stat = rustix::fs::fstat(file.bytes.get_ref());
+            let stat = stat.map_err(|errno| UserFileError::Io {
+                path: file.path.clone(),
+                source: errno.into(),
+            })?;
+            let why = if !is_ours_or_roots(&stat) {
+                Some(format!("it belongs to user {}", stat.st_uid))
+            } else if stat.st_mode & OTHERS_WRITE != 0 {
+                let mode = stat.st_mode & 0o7777;
+                Some(format!("its mode is {mode:04o}: others may write to it"))
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                return Err(UserFileError::Untrusted { path: file.path, why });
+            }
+        }
+        Ok(file)
     }
 
     fn check(

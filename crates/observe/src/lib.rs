@@ -90,9 +90,10 @@ pub use pagewise_hostfs::recording::{
     unpack_replay,
 };
 pub use pagewise_hostfs::{
-    Entry, FolderError, HostRoot, MakeFolder, PROGRAM_FOLDERS, Pieces, ProgramError, Refusal,
-    TrustedFolder, UserFile, UserFileError, acts_as_root, check_trusted_file, find_program,
-    find_system_program, json_values,
+    ConfigurationFile, ConfigurationLimits, Entry, FolderError, HostRoot, MakeFolder,
+    PROGRAM_FOLDERS, Pieces, ProgramError, Refusal, TrustedFolder, UserFile, UserFileError,
+    acts_as_root, check_trusted_file, find_program, find_system_program, json_values,
+    read_configuration,
 };
 pub use process::{command_lines, process_names};
 pub use processors::Processors;

@@ -28,6 +28,7 @@ mod host_loans;
 #[path = "../shared/program.rs"]
 mod program;
 
+mod agent_files;
 mod all_privileges;
 mod applied;
 mod apt;
