@@ -13,7 +13,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the command goes to program.rs, which puts it on a leash"
+    reason = "the command goes to program.rs, which lets it end with its parent"
 )]
 
 use std::fs::{self, DirBuilder, File, Permissions};

@@ -153,10 +153,10 @@ impl Cache {
         for part in ["locks", "runs", "queue", "new"] {
             // Files in these two folders are opened by path, so they must be real folders; only the
             // folders of kernels and userlands may be links.
-            folder.sub(part)?;
+            folder.subfolder(part)?;
             folder.child(part)?;
         }
-        let shelf = |name| folder.sub(name).map(Arc::new);
+        let shelf = |name| folder.subfolder(name).map(Arc::new);
         let (kernels, userlands) = (shelf(KERNELS)?, shelf(USERLANDS)?);
         Ok(Self { folder: Arc::new(folder), kernels, userlands })
     }

@@ -18,7 +18,7 @@ use crate::user::User;
 /// Makes the kernel kill the child when the thread that starts it ends (PR_SET_PDEATHSIG). This
 /// needs no helper program such as setpriv, which a guest does not have. If the parent ended before
 /// the child asked for the signal, the child ends without starting the program.
-pub fn leash(command: &mut Command) {
+pub fn kill_with_parent(command: &mut Command) {
     let parent = rustix::process::getpid();
     let ask = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -30,7 +30,7 @@ pub fn leash(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Like [`leash`], for a program that must not have privileges either: the program runs as `user`,
+/// Like [`kill_with_parent`], for a program that must not have privileges either: the program runs as `user`,
 /// with `group` as its only supplementary group, and inherits `files` under their present numbers.
 pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, files: Vec<OwnedFd>) {
     let groups: Vec<libc::gid_t> = group.into_iter().collect();
@@ -52,7 +52,7 @@ pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, fil
     // SAFETY: `restrict` runs between fork and exec. It makes only system calls, allocates no
     // memory and takes no lock; what it captures was allocated before the fork.
     unsafe { command.pre_exec(restrict) };
-    leash(command);
+    kill_with_parent(command);
 }
 
 /// Drops all capabilities from the bounding set, so that a program started by root gets none.
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_leashed_program_runs_while_its_parent_does() {
         let mut command = Command::new("echo");
-        leash(&mut command);
+        kill_with_parent(&mut command);
         assert_eq!(command.arg("here").output().unwrap().stdout, b"here\n");
     }
 }

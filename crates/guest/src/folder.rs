@@ -27,7 +27,7 @@ impl Folder {
     }
 
     /// Opens a folder below this one; makes the folder if it is missing.
-    pub(crate) fn sub(&self, name: &str) -> Result<Self, Error> {
+    pub(crate) fn subfolder(&self, name: &str) -> Result<Self, Error> {
         Ok(Self(self.0.open_subfolder(name, make)?))
     }
 

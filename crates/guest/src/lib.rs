@@ -38,5 +38,5 @@ pub mod userland;
 mod vmlinuz;
 pub mod wire;
 
-pub use calls::leash;
+pub use calls::kill_with_parent;
 pub use error::{Error, ErrorContext};

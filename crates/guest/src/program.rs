@@ -6,7 +6,7 @@
 //! unsafe code. If the parent ended before the request, the shell that starts setpriv notices that
 //! its parent is another process, and starts nothing.
 
-#![expect(clippy::disallowed_methods, reason = "it starts programs for all others, on a leash")]
+#![expect(clippy::disallowed_methods, reason = "it starts programs that end with their parent")]
 
 use std::env;
 use std::ffi::OsStr;
@@ -72,7 +72,7 @@ pub fn is_program(path: &Path) -> bool {
 /// Root starts only programs that no other user can replace, and passes on no variable that could
 /// make the program start or read something else (APT_CONFIG, TAR_OPTIONS, MKE2FS_CONFIG, TMPDIR
 /// …).
-pub(crate) fn leashed_command(program: &OsStr) -> Result<Command, Error> {
+pub(crate) fn command_killed_with_parent(program: &OsStr) -> Result<Command, Error> {
     let mut command = Command::new(find("setpriv", "util-linux")?);
     let mut program = PathBuf::from(program);
     if acts_as_root() {
@@ -119,8 +119,8 @@ pub(crate) fn confined_command(
 }
 
 /// Wraps a command so that its process ends with the thread that starts it.
-fn put_on_leash(command: &Command) -> Result<Command, Error> {
-    let mut leashed = leashed_command(command.get_program())?;
+fn wrap_to_be_killed(command: &Command) -> Result<Command, Error> {
+    let mut leashed = command_killed_with_parent(command.get_program())?;
     leashed.args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
@@ -141,11 +141,11 @@ pub fn output(name: &str, command: &mut Command) -> Result<String, Error> {
 
 /// Like [`output`], for a command that reads this standard input.
 pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
-    output_of_leashed(name, put_on_leash(command)?.stdin(input))
+    output_of_wrapped(name, wrap_to_be_killed(command)?.stdin(input))
 }
 
-/// Runs a command that is already wrapped by [`leashed_command`].
-pub(crate) fn output_of_leashed(name: &str, command: &mut Command) -> Result<String, Error> {
+/// Runs a command that is already wrapped by [`command_killed_with_parent`].
+pub(crate) fn output_of_wrapped(name: &str, command: &mut Command) -> Result<String, Error> {
     let failed = |message: String| Error::Failed { program: name.to_owned(), message };
     let ended = command.output().map_err(|error| failed(error.to_string()))?;
     if ended.status.success() {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_parent_that_is_gone_gets_no_child() {
-        let mut command = leashed_command("echo".as_ref()).unwrap();
+        let mut command = command_killed_with_parent("echo".as_ref()).unwrap();
         assert_eq!(command.arg("here").output().unwrap().stdout, b"here\n");
         let other = command.get_args().map(|word| match word.to_str() {
             Some(word) if word == std::process::id().to_string() => "1",

@@ -94,7 +94,7 @@ fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, Failure> {
     // that cgroup.
     groups.enter_job();
     let child = command.spawn().context(program);
-    groups.enter_own();
+    groups.enter_own_group();
     let child = child?;
     let _ = fs::write(format!("/proc/{}/oom_score_adj", child.id()), "0");
     Ok(child)

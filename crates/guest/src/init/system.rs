@@ -143,7 +143,7 @@ impl Groups {
                 troubles.push(format!("{group}: {error}"));
             }
         }
-        self.enter_own();
+        self.enter_own_group();
         for controller in offered.split_whitespace() {
             let handed_on = format!("{}/cgroup.subtree_control", self.parent);
             if let Err(error) = fs::write(handed_on, format!("+{controller}")) {
@@ -159,7 +159,7 @@ impl Groups {
     }
 
     /// Moves this process back into its own cgroup.
-    pub(super) fn enter_own(&self) {
+    pub(super) fn enter_own_group(&self) {
         enter_group(&self.own);
     }
 }

@@ -125,7 +125,7 @@ fn list_applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
     let mut command =
         program::confined_command(&place, User::choose_unprivileged(), None, vec![copy.into()]);
     // busybox lists its applets only if it is started under its own name.
-    let listed = program::output_of_leashed("busybox", command.arg0("busybox").arg("--list"))?;
+    let listed = program::output_of_wrapped("busybox", command.arg0("busybox").arg("--list"))?;
     let plain = |name: &&str| !name.is_empty() && !name.contains('/') && *name != "busybox";
     Ok(listed.lines().filter(plain).map(str::to_owned).collect())
 }

@@ -55,7 +55,7 @@ pub(super) fn choose_machine(
     }
     let mut command =
         program::confined_command(qemu, User::choose_unprivileged(), None, Vec::new());
-    let listed = program::output_of_leashed("qemu-system-x86_64", command.args(["-M", "help"]))?;
+    let listed = program::output_of_wrapped("qemu-system-x86_64", command.args(["-M", "help"]))?;
     let has_small = listed.lines().any(|line| line.starts_with("microvm "));
     Ok(if has_small { SMALL } else { USUAL })
 }

@@ -188,7 +188,7 @@ fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
         program: "dpkg-deb".to_owned(),
         message: error.to_string(),
     };
-    let mut deb = program::leashed_command("dpkg-deb".as_ref())?;
+    let mut deb = program::command_killed_with_parent("dpkg-deb".as_ref())?;
     deb.arg("--fsys-tarfile").arg(archive).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut deb = deb.stderr(Stdio::null()).spawn().map_err(failed)?;
     let unpacked = match deb.stdout.take() {

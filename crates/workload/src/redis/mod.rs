@@ -11,7 +11,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a server and its clients are started, on a leash, and marked for the OOM killer"
+    reason = "a server and its clients are started, end with their parent, and are marked for the OOM killer"
 )]
 
 mod csv;
@@ -26,7 +26,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use oom::prefer_for_oom;
-use pagewise_guest::leash;
+use pagewise_guest::kill_with_parent;
 use pagewise_guest::program::{find, last_lines};
 use pagewise_model::Course;
 use server::{Server, TICK};
@@ -102,7 +102,7 @@ fn arguments(settings: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
 /// Whether this version of redis-benchmark has the option --seed for drawing keys.
 fn supports_seed(benchmark: &Path) -> bool {
     let mut command = Command::new(benchmark);
-    leash(&mut command);
+    kill_with_parent(&mut command);
     let help = command.arg("--help").stdin(Stdio::null()).output();
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--seed "))
 }
@@ -114,7 +114,7 @@ fn run_for_output(
     end: Instant,
 ) -> Result<String, Error> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    leash(&mut command);
+    kill_with_parent(&mut command);
     let child = command.spawn().about(|| format!("starting {BENCHMARK}"))?;
     prefer_for_oom(child.id());
     let mut benchmark = KillOnDrop(child);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use pagewise_guest::leash;
+use pagewise_guest::kill_with_parent;
 use pagewise_guest::program::{find, last_lines};
 use pagewise_observe::{TrustedFolder, acts_as_root};
 use pagewise_procmem::coverage;
@@ -65,7 +65,7 @@ impl Server {
         command.arg0(SERVER).args(OPTIONS).current_dir(&folder.0).stdin(Stdio::null());
         command.args(thp.then_some(["--disable-thp", "no"]).iter().flatten());
         command.stdout(Stdio::piped()).stderr(Stdio::null());
-        leash(&mut command);
+        kill_with_parent(&mut command);
         let child = command.spawn().about(|| "starting redis-server".to_owned())?;
         prefer_for_oom(child.id());
         let mut server = Self { child, socket: None, _spared: OomProtection::new() };

@@ -5,7 +5,7 @@
 //! input. So the resources that starting it takes are measured separately from those of the
 //! program.
 
-#![expect(clippy::disallowed_methods, reason = "it starts the command, on a leash")]
+#![expect(clippy::disallowed_methods, reason = "it starts the command, which ends with its parent")]
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use pagewise_guest::program as guest_program;
 
-use super::setup::{NotRun, StartedProgram, failed_to};
+use super::setup::{NotRun, StartedProgram, run_failure};
 use crate::experiment::mark::LineFinder;
 use crate::experiment::output::Output;
 
@@ -41,9 +41,9 @@ impl Gate {
     /// Starts the shell, and returns when it is ready.
     pub(super) fn open(program: &StartedProgram<'_>) -> Result<Self, NotRun> {
         let (from, to) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-            .map_err(|error| failed_to("a pipe", &error))?;
+            .map_err(|error| run_failure("a pipe", &error))?;
         let child =
-            spawn(program, to).map_err(|error| failed_to("starting the command", &error))?;
+            spawn(program, to).map_err(|error| run_failure("starting the command", &error))?;
         let mut gate = Self { child, output: None };
         let mut message = File::from(from);
         let mut first = [0];
@@ -53,14 +53,14 @@ impl Gate {
         }
         let mut why = String::from_utf8_lossy(&first).into_owned();
         let _ = message.take(4096).read_to_string(&mut why);
-        Err(failed_to("starting the command", &why.trim_matches(['\0', '\n'])))
+        Err(run_failure("starting the command", &why.trim_matches(['\0', '\n'])))
     }
 
     /// Lets the shell execute the command.
     pub(super) fn let_pass(&mut self, finder: Option<LineFinder>) -> Result<Output, NotRun> {
-        let mut word = self.child.stdin.take().ok_or_else(|| failed_to("the gate", &"closed"))?;
-        word.write_all(b"go\n").map_err(|error| failed_to("the gate", &error))?;
-        let output = self.output.take().ok_or_else(|| failed_to("the gate", &"passed"))?;
+        let mut word = self.child.stdin.take().ok_or_else(|| run_failure("the gate", &"closed"))?;
+        word.write_all(b"go\n").map_err(|error| run_failure("the gate", &error))?;
+        let output = self.output.take().ok_or_else(|| run_failure("the gate", &"passed"))?;
         Ok(Output::read_in_thread(output, finder))
     }
 }
