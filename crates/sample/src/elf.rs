@@ -155,7 +155,8 @@ impl Head {
         let head = bytes.get(..length).unwrap_or_default();
         let format = Format::parse(head)?;
         let field = |narrow, wide| format.choose_by_width(narrow, wide);
-        let number = |(at, size)| format.number(head, at, size).ok_or("it ends within its head");
+        let number =
+            |(at, size)| format.read_number(head, at, size).ok_or("it ends within its head");
         if number((16, 2))? != 4 {
             return Err("an ELF file, but no core");
         }
@@ -176,7 +177,7 @@ impl Head {
 
     /// Parses a program header.
     fn program(&self, entry: &[u8]) -> Option<Program> {
-        let number = |(at, size)| self.format.number(entry, at, size);
+        let number = |(at, size)| self.format.read_number(entry, at, size);
         Some(Program {
             kind: number((0, 4))?,
             offset: number(self.format.choose_by_width((4, 4), (8, 8)))?,
@@ -232,7 +233,7 @@ impl Format {
         if self.wide { wide } else { narrow }
     }
 
-    fn number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+    fn read_number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
         let bytes = bytes.get(at..at.checked_add(size)?)?;
         let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
         Some(if self.big { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) })
@@ -244,7 +245,7 @@ impl Format {
         let mut section = [0; 64];
         let length = file.read_some(sections, &mut section).ok().filter(|_| sections != 0)?;
         let at = self.choose_by_width(28, 44);
-        self.number(section.get(..length)?, at, 4)
+        self.read_number(section.get(..length)?, at, 4)
     }
 }
 
@@ -325,7 +326,7 @@ struct MappedFile {
 fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
     let Some(body) = find_nt_file(notes, format) else { return Vec::new() };
     let word = format.choose_by_width(4, 8);
-    let number = |index: usize| format.number(body, index.checked_mul(word)?, word);
+    let number = |index: usize| format.read_number(body, index.checked_mul(word)?, word);
     let fits = body.len() / word;
     let count = number(0).and_then(|count| usize::try_from(count).ok()).unwrap_or(0).min(fits);
     let names = body.get((2 + 3 * count).saturating_mul(word)..).unwrap_or_default();
@@ -350,7 +351,7 @@ fn page_kind_of_name(name: &[u8]) -> PageKind {
 fn find_nt_file(mut notes: &[u8], format: Format) -> Option<&[u8]> {
     const NT_FILE: u64 = 0x4649_4c45;
     loop {
-        let number = |at| format.number(notes, at, 4);
+        let number = |at| format.read_number(notes, at, 4);
         let (name, body, kind) = (number(0)?, number(4)?, number(8)?);
         let padded = |length: u64| usize::try_from(length.checked_add(3)? & !3).ok();
         let begin = 12usize.checked_add(padded(name)?)?;

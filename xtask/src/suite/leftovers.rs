@@ -33,10 +33,10 @@ impl Machine {
     pub(super) fn read_now() -> Self {
         let is_root = rustix::process::geteuid().is_root();
         let list = fs::read_to_string(Path::new(turn::FOLDER).join("made")).unwrap_or_default();
-        Self::of(if is_root { &list } else { "" }, &GROUPS)
+        Self::from_list(if is_root { &list } else { "" }, &GROUPS)
     }
 
-    fn of(list: &str, groups: &[&str]) -> Self {
+    fn from_list(list: &str, groups: &[&str]) -> Self {
         let listed = list.lines().filter_map(Thing::parse).filter(Thing::is_there);
         let mut found: BTreeSet<String> = listed.map(|thing| thing.to_string()).collect();
         for folder in groups {
@@ -106,7 +106,7 @@ mod check {
             fs::create_dir(path(name)).unwrap();
         }
         let list = format!("path {}\npath {}\nnonsense\n", path("listed"), path("gone"));
-        let found = Machine::of(&list, &[&folder.path().display().to_string()]);
+        let found = Machine::from_list(&list, &[&folder.path().display().to_string()]);
         let expected = ["listed", "pagewise-test-x"].map(|name| format!("path {}", path(name)));
         assert_eq!(found, Machine(BTreeSet::from(expected)));
     }

@@ -62,7 +62,7 @@ struct Shapes {
 }
 
 impl Shapes {
-    fn extremes(bench: &Bench) -> Option<Self> {
+    fn from_extremes(bench: &Bench) -> Option<Self> {
         let all = || bench.cells.iter().map(|cell| cell.shape);
         let blocks = || all().map(|shape| shape.block_bytes);
         let jobs = || all().map(|shape| shape.jobs);
@@ -86,7 +86,7 @@ struct Field<'a> {
 
 impl<'a> Field<'a> {
     fn new(bench: &'a Bench) -> Self {
-        Self { bench, shapes: Shapes::extremes(bench) }
+        Self { bench, shapes: Shapes::from_extremes(bench) }
     }
 
     /// The function that gives the typical cost of a round: the median time of a request, or the

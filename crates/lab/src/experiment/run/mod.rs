@@ -39,7 +39,7 @@ use super::watcher::Watcher;
 use gate::Gate;
 use neighbour::Neighbour;
 pub(super) use setup::{NotRun, RunSetup, StartedProgram};
-use setup::{failed_to, line_finder};
+use setup::{line_finder, run_failure};
 use wait::{CommandEnd, RunEvent, wait_until_end};
 
 /// Result of a run: how the command ended, what it used, and the end of its output.
@@ -80,7 +80,7 @@ pub(super) fn run(
     watcher: &mut Watcher,
     stop: &AtomicBool,
 ) -> Result<RunResult, NotRun> {
-    let host = HostRoot::live().map_err(|error| failed_to("/", &error))?;
+    let host = HostRoot::live().map_err(|error| run_failure("/", &error))?;
     PreparedRun::prepare(&host, setup, watcher, stop)?.execute(watcher, stop)?.account()
 }
 
@@ -139,7 +139,7 @@ impl<'a> PreparedRun<'a> {
         // read after these processes were killed, because the output ends only when no process has
         // the pipe open any more
         let output = output.into_text();
-        match ended.map_err(|error| failed_to("waiting for the command", &error))? {
+        match ended.map_err(|error| run_failure("waiting for the command", &error))? {
             Some(end) => Ok(EndedRun { prepared: self, end, time, changed, left, output }),
             None => Err(NotRun::Stopped),
         }

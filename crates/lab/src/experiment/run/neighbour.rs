@@ -11,7 +11,7 @@ use rustix::process::{
 };
 
 use super::gate::Gate;
-use super::setup::{NotRun, RunSetup, StartedProgram, failed_to, line_finder};
+use super::setup::{NotRun, RunSetup, StartedProgram, line_finder, run_failure};
 use super::wait::{LOOK, Waited, wait};
 use crate::experiment::host::Changed;
 use crate::experiment::output::Output;
@@ -49,7 +49,7 @@ impl Neighbour {
         deadline: Instant,
         stop: &AtomicBool,
     ) -> Result<(), NotRun> {
-        let broken = |error: &dyn std::fmt::Display| failed_to("the neighbour", error);
+        let broken = |error: &dyn std::fmt::Display| run_failure("the neighbour", error);
         let leader = self.leader().ok_or_else(|| broken(&"no process id"))?;
         let handle = pidfd_open(leader, PidfdFlags::empty()).map_err(|error| broken(&error))?;
         loop {
@@ -81,7 +81,7 @@ impl Neighbour {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let leader = self.leader().filter(|_| !is_killed);
         let ended = leader.map(|leader| waitid(WaitId::Pid(leader), options)).transpose();
-        let Some(status) = ended.map_err(|error| failed_to("the neighbour", &error))?.flatten()
+        let Some(status) = ended.map_err(|error| run_failure("the neighbour", &error))?.flatten()
         else {
             return Ok(());
         };
@@ -90,7 +90,7 @@ impl Neighbour {
         let status =
             status.exit_status().map_or_else(String::new, |it| format!(" with status {it}"));
         let why = format!("it ended before the command did{status}{}", quote_output(&output));
-        Err(failed_to("the neighbour", &why))
+        Err(run_failure("the neighbour", &why))
     }
 
     fn leader(&self) -> Option<Pid> {

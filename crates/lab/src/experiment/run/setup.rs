@@ -62,9 +62,9 @@ pub(super) fn line_finder(
     line: Option<&str>,
 ) -> Result<(Option<LineFinder>, Option<OwnedFd>), NotRun> {
     let finder = line.map(LineFinder::new).transpose();
-    Ok(finder.map_err(|error| failed_to("an event", &error))?.unzip())
+    Ok(finder.map_err(|error| run_failure("an event", &error))?.unzip())
 }
 
-pub(super) fn failed_to(what: &str, why: &dyn std::fmt::Display) -> NotRun {
+pub(super) fn run_failure(what: &str, why: &dyn std::fmt::Display) -> NotRun {
     NotRun::Failed(format!("{what}: {why}"))
 }
