@@ -48,7 +48,7 @@ pub(super) fn run(
     }
     let loaded = configuration::load(args.config.as_deref())?;
     if args.check {
-        output::text(&describe(&loaded), false)?;
+        output::print_text(&describe(&loaded), false)?;
         return Ok(Outcome::Done);
     }
     let (stop, reload) = Stop::listen_with_reload()?;
@@ -66,13 +66,13 @@ fn show_status(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
     let (agent, is_running) = read_agent_status(&state_folder())?;
     let report = AgentReport { is_running, agent };
     let seen = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
-    let cost = cost::so_far(started, &seen);
+    let cost = cost::measure_since(started, &seen);
     let shown = if global.json {
         json::agent(&report, &seen.end, cost)
     } else {
         text::agent(&report, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
 }
 
@@ -256,7 +256,7 @@ impl Agent {
     fn decide(&mut self, target: Option<String>, text: String) {
         let about = target.as_ref().map(|target| format!("{}: ", Name::from(target.as_str())));
         let line = format!("{}{}", about.unwrap_or_default(), Name::from(text.as_str()));
-        output::message(&line);
+        output::print_message(&line);
         let unix_seconds = unix_now();
         let time = jiff::Timestamp::from_second(i64::try_from(unix_seconds).unwrap_or(i64::MAX));
         let time = time.map(|time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
@@ -297,7 +297,7 @@ impl Agent {
         let text = format!("{error:#}");
         if self.told.as_ref() != Some(&text) {
             let shown = Name::from(text.as_str());
-            output::message(format_args!("{shown}; the agent goes on and tries again"));
+            output::print_message(format_args!("{shown}; the agent goes on and tries again"));
             self.told = Some(text);
         }
     }
