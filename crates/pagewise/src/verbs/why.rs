@@ -10,6 +10,7 @@
 pub(super) mod store;
 pub(super) mod times;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -77,10 +78,8 @@ enum Wanted {
 fn find_time(summaries: &[ReadingSummary], wanted: Wanted, last: f64) -> anyhow::Result<f64> {
     let since = match wanted {
         Wanted::Time(time) => {
-            let is_near = |it: &ReadingSummary| {
-                (it.unix_seconds - BEFORE..=it.unix_seconds + AFTER).contains(&time)
-            };
-            if !summaries.iter().any(is_near) {
+            let is_judged = |it: &ReadingSummary| window(time).contains(&it.unix_seconds);
+            if !summaries.iter().any(is_judged) {
                 anyhow::bail!(Store::refuse_time(summaries));
             }
             return Ok(time);
@@ -130,16 +129,22 @@ impl Course {
     }
 }
 
+/// Times of the readings that are judged to explain this time, in seconds since 1970.
+fn window(center: f64) -> RangeInclusive<f64> {
+    center - BEFORE..=center + AFTER
+}
+
 /// Judges the readings around a time; returns what happened, and the last of these readings.
 fn judge_around(store: &Store, center: f64) -> anyhow::Result<(Incident, Snapshot)> {
-    let (from, to) = (center - BEFORE, center + AFTER);
+    let judged = window(center);
+    let (from, to) = (*judged.start(), *judged.end());
     let mut moments: Vec<Moment> = Vec::new();
     let mut before: Option<Box<Snapshot>> = None;
     let scope = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
     store.for_each_replay(from, to, &mut |replay| {
         loop {
             let at = replay.times()[replay.at()].unix_seconds;
-            if (from..=to).contains(&at) {
+            if judged.contains(&at) {
                 let interval =
                     Interval { start: before.take(), end: snapshot(replay.host(), &scope) };
                 moments.push(Moment::new(&interval));
@@ -153,4 +158,19 @@ fn judge_around(store: &Store, center: f64) -> anyhow::Result<(Incident, Snapsho
     let end = before.map(|end| *end).context("no reading near that time")?;
     moments.sort_by(|one, other| one.unix_seconds.total_cmp(&other.unix_seconds));
     Ok((explain(&moments, Around::Time(center)), end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_explained_if_a_reading_is_in_its_window() {
+        let reading = ReadingSummary { unix_seconds: 1e6, stalled_us: None, kills: None };
+        let find = |time: f64| find_time(&[reading], Wanted::Time(time), 1e6).ok();
+        for explained in [1e6, 1e6 + BEFORE, 1e6 - AFTER] {
+            assert_eq!(find(explained), Some(explained));
+        }
+        assert_eq!((find(1e6 + BEFORE + 1.0), find(1e6 - AFTER - 1.0)), (None, None));
+    }
 }
