@@ -205,10 +205,9 @@ pub(crate) fn has_command_after_crash() -> bool {
 }
 
 fn install_handler(signal: libc::c_int) -> io::Result<()> {
-    // SAFETY: sigaction is a C struct for which all zeros is a valid value: no flags, an empty
-    // mask. `handle_fatal_signal` has the type of a handler without SA_SIGINFO and makes only async-signal-safe
-    // calls. If the thread has an alternate stack, the handler runs on it and works even after a
-    // stack overflow.
+    // SAFETY: sigaction is a C struct for which all zeros is a valid value: no flags, an empty mask.
+    // `handle_fatal_signal` has the type of a handler without SA_SIGINFO and makes only async-signal-safe calls. If
+    // the thread has an alternate stack, the handler runs on it and works even after a stack overflow.
     to_result(unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction =
@@ -222,10 +221,10 @@ fn install_handler(signal: libc::c_int) -> io::Result<()> {
 /// lets the signal terminate this process.
 extern "C" fn handle_fatal_signal(signal: libc::c_int) {
     let start = START.swap(ptr::null_mut(), Ordering::SeqCst);
-    // SAFETY: `start` is null or was made by `start_after_crash` and is never freed. getpid, signal
-    // and raise are async-signal-safe. fork of the C library may wait for a lock of the allocator,
-    // which the crashed thread may hold, so the system call is used: with these flags and no stack,
-    // clone is fork, and the child makes only system calls.
+    // SAFETY: `start` is null or was made by `set_command_after_crash` and is never freed. getpid, signal and raise
+    // are async-signal-safe. fork of the C library may wait for a lock of the allocator, which the crashed thread
+    // may hold, so the system call is used: with these flags and no stack, clone is fork, and the child makes only
+    // system calls.
     unsafe {
         if let Some(start) = start.as_ref() {
             let parent = libc::getpid();

@@ -399,7 +399,8 @@ fn limit_left(device: &Zram) -> Option<Bytes> {
     Some(limit.saturating_sub(stat.memory_used.get().unwrap_or_default()))
 }
 
-/// `swappiness` is the host's value, for groups without their own.
+/// The values of a cgroup that decide whether swap can be disabled. `swappiness` is the host's value, for groups
+/// without a value of their own.
 fn group_charge(group: &Cgroup, swappiness: Option<u64>) -> GroupCharge {
     GroupCharge {
         path: group.path.as_str().to_owned(),
@@ -677,8 +678,8 @@ fn truncate_journal(journal: &str, length: u64) -> io::Result<()> {
 /// Name of the systemd timer that undoes a plan on trial.
 const TIMER: &str = "pagewise-unconfirmed-timer";
 
-/// Starts the timer that undoes a plan on trial. No plan is on trial now: a unit of this name was
-/// left by an earlier trial, and systemd would refuse a second one.
+/// Starts the timer that undoes a plan on trial. Units of this name are removed first: an earlier trial left them,
+/// because no plan is on trial now, and systemd would refuse to create a second unit of the same name.
 fn start_undo_timer(seconds: u64, program: &str, state: &str, journal: &str) -> io::Result<()> {
     let units = ["timer", "service"].map(|kind| format!("{TIMER}.{kind}"));
     for action in ["stop", "reset-failed"] {

@@ -314,7 +314,8 @@ pub(crate) fn undo_and_record(
     Ok(outcome)
 }
 
-/// The outcome that stands for an error while a change was undone.
+/// The outcome of undoing a change; an error becomes [`Outcome::Left`], with its text as the
+/// reason.
 pub(crate) fn outcome_of_undo(outcome: Result<Outcome, Error>) -> Outcome {
     outcome
         .unwrap_or_else(|error| Outcome::Left { why: text_with_cause(&error), next: error.next() })

@@ -69,7 +69,7 @@ const MOST_IN_VAIN: u32 = 4;
 /// Longest sleep before the stop flag is checked again.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Why a group was not aged, or not again.
+/// Why a group could not be aged, at the start or in the middle of a run of agings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgingError {
@@ -86,16 +86,16 @@ pub enum AgingError {
     TooMany {
         /// The path of the group.
         group: Name,
-        /// How many there are.
+        /// The number of these pairs.
         found: usize,
     },
     /// The refaults of the group cannot be read, so that no brake would work.
     #[error("{0}: its refaults are not readable (workingset_refault_file in memory.stat)")]
     NoCounters(Name),
-    /// The group was removed or made anew.
+    /// The group was removed, or another group was created with its path.
     #[error("{0}: the cgroup was removed, or another one took its place")]
     Gone(Name),
-    /// The kernel kept refusing.
+    /// The kernel refused the command that ages the group.
     #[error("{group}: aging")]
     Kernel {
         /// The path of the group.
@@ -156,7 +156,7 @@ trait AgingHost {
     /// Waits, and returns the seconds that passed; `None` if the user stopped the run.
     fn wait(&mut self, time: Duration) -> Option<f64>;
     fn record(&mut self, record: &AgingRecord) -> Result<(), Error>;
-    /// The time now, and the boot.
+    /// The current Unix time in seconds, and the id of the current boot.
     fn stamp(&self) -> (u64, Option<String>);
 }
 
@@ -369,7 +369,7 @@ fn count_refaults(
     Ok(Some(Refaults::between(&start, &end, seconds)))
 }
 
-/// Whether the refaults after the agings so far are a reason to end.
+/// The reason to end the run, if the refaults after the agings so far give one.
 fn reason_to_end(aging: &Aging) -> Option<AgingEnd> {
     let before = aging.before.per_second();
     let share = |round: &AgingRecord| round.after.map(|after| after.per_second() / before);
@@ -385,7 +385,7 @@ fn reason_to_end(aging: &Aging) -> Option<AgingEnd> {
     (in_vain >= MOST_IN_VAIN as usize).then_some(AgingEnd::DidNotFall)
 }
 
-/// The running machine.
+/// Ages a group of the running machine.
 struct LiveAging<'a> {
     file: LruGen,
     host: HostRoot,

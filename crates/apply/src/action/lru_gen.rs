@@ -16,7 +16,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// Limit on what is read: some 300 bytes for each cgroup and node.
+/// Maximum number of bytes that are read of the file, which has some 300 bytes for each cgroup and
+/// node.
 const MAX_LENGTH: u64 = 64 << 20;
 const NAME: &str = "lru_gen";
 /// Where hosts mount debugfs.
@@ -57,7 +58,7 @@ impl LruGen {
         Ok(File::from(openat(root, NAME, flags, Mode::empty())?))
     }
 
-    /// The contents: generations of all cgroups.
+    /// Reads the file, which lists the generations of all cgroups.
     pub(super) fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.file(OFlags::RDONLY)?.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;

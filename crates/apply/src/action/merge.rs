@@ -85,7 +85,7 @@ fn file(id: u32) -> String {
     format!("/sys/block/zmerge{id}/merge")
 }
 
-/// Whether we could start a pass over zmerge `id`; changes nothing.
+/// Checks whether this process may start a pass over zmerge `id`; changes nothing.
 ///
 /// # Errors
 /// If we are not allowed to, or there is no such device.

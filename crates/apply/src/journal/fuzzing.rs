@@ -21,7 +21,7 @@ pub fn run(input: &[u8]) {
     read(&with_checksums(input));
 }
 
-/// The input with the checksum of each line made right, so that its contents are believed.
+/// Corrects the checksum of each line of the input, so that the journal reader accepts the lines.
 pub fn with_checksums(input: &[u8]) -> Vec<u8> {
     let lines = input.split(|&byte| byte == b'\n');
     lines.flat_map(|line| record::with_checksum(record_of(line))).collect()

@@ -33,8 +33,8 @@ pub fn state_folder() -> PathBuf {
 }
 
 const SUFFIX: &str = ".journal";
-/// Suffix of the journal of a plan. It is kept as long as the plan is applied, and no other run
-/// undoes it by itself.
+/// Suffix of the name of a plan's journal. Such a journal is kept as long as the plan is applied, and no other run
+/// of Pagewise undoes it by itself.
 const PLAN_SUFFIX: &str = ".plan";
 /// Number of digits in the number of a journal's name.
 const DIGITS: usize = 8;

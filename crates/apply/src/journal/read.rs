@@ -192,7 +192,7 @@ fn may_follow(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) ->
 /// bounded whatever its records are: they may have been forged.
 #[derive(Debug, Default)]
 struct OpenChanges<'a> {
-    /// In the order in which they were made, with gaps where one was undone.
+    /// The changes in the order in which they were made; `None` in the place of a change that was undone.
     list: Vec<Option<OpenChange>>,
     /// Id and place in `list` of each change.
     places: BTreeSet<(u64, usize)>,

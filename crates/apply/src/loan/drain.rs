@@ -3,8 +3,8 @@
 //!
 //! Disabling swap reads all its pages back. If they do not fit, the kernel kills programs, or the
 //! process that calls swapoff; for a cgroup at its limit this happens even if the machine has free
-//! memory. So it is refused unless the pages certainly fit, and it is aborted if a program that
-//! grows meanwhile takes the memory that the rest of the pages need; see [`Brake`].
+//! memory. So a swap area is disabled only if its pages certainly fit, and swapoff is aborted if a
+//! program that grows meanwhile takes the memory that the remaining pages need; see [`Brake`].
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -95,7 +95,7 @@ pub(crate) fn check_fit(
 struct Need {
     /// Whether the other swap areas have room for all of its pages.
     has_room: bool,
-    /// In bytes, with the reserve.
+    /// The memory that is needed, in bytes, with the reserve.
     needed: u64,
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Creates and removes a memory cgroup of our own, in version 1 and 2.
 //!
-//! Processes in it are killed when it is returned: only our own workload was put there. So its
-//! identity must be the one in the journal; a folder on a disk is not accepted. Our own process is
-//! moved back to the cgroup that it came from. In version 2 a group has the memory controller only
-//! if its parent enables it for its children; if that has to be done, it is a loan of its own.
+//! When the loan of the cgroup is returned, the processes in it are killed, because only our own
+//! workload was put there. Therefore the cgroup must have the identity that the journal recorded,
+//! and a folder on a disk is not accepted. Our own process is moved back to the cgroup that it came
+//! from. In version 2 a group has the memory controller only if its parent enables it for its
+//! children; if that has to be done, it is a loan of its own.
 
 use std::time::Duration;
 

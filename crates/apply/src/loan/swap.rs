@@ -2,9 +2,10 @@
 //! Enables swap on a device or file of our own.
 //!
 //! Swap belongs to the whole host. While the host has other swap, pages of other programs would be
-//! swapped to our area and those of an experiment to theirs, so this is refused unless it is
-//! allowed. Disabling reads all pages back into memory; if they do not fit there, or into the limit
-//! of a cgroup whose pages are in our area, the kernel kills programs, so it is not tried.
+//! swapped to our area and those of an experiment to theirs, so enabling an area is refused then
+//! unless it is allowed. Disabling an area reads all its pages back into memory. If they do not fit
+//! there, or into the limit of a cgroup whose pages are in our area, the kernel kills programs, so
+//! the area is not disabled.
 
 use std::io::ErrorKind;
 

@@ -63,7 +63,8 @@ fn wish() -> impl Strategy<Value = Wish> {
     ]
 }
 
-/// A machine: its own zram device may be used as swap, and it may already have configuration.
+/// A random machine: its own zram device may be used as swap, and it may already have
+/// configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Machine {
     pub(super) swaps: bool,
