@@ -46,9 +46,9 @@ pub struct Answer<'a> {
 /// What `oom FILE` shows of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct OomText<'a> {
-    /// What the text is.
+    /// Facts about the text itself, such as its number of lines.
     pub about: &'a LogText,
-    /// What was found in it.
+    /// What was found in the text.
     pub found: OomFound<'a>,
 }
 
@@ -220,7 +220,7 @@ pub struct VerifiedPlans<'a> {
     pub snapshot: &'a Snapshot,
     /// The verified plans, the oldest first.
     pub plans: &'a [pagewise_model::plan::Verified],
-    /// Journals of which `plans` may lack what they say.
+    /// Journals that were not read or are damaged, so that their plans may be missing in `plans`.
     pub unbelieved: &'a [UnbelievedJournal],
     /// What was added to the ledger.
     pub ledger: &'a LedgerUpdate,

@@ -10,7 +10,7 @@ use pagewise_model::{Trial, TrialArm, TrialComparison, TrialMetric, TrialRun, Ve
 
 use crate::phrases;
 
-/// The comparison of an arm with the first.
+/// The comparison of an arm with the first arm.
 #[derive(Debug, Clone, Copy)]
 pub struct ArmPair<'a> {
     /// The arm's name.

@@ -121,7 +121,7 @@ pub struct LiveLine {
 /// A piece of text of one role, without characters that a terminal would interpret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSpan {
-    /// Plain if the window has no colours.
+    /// The role of the text; [`Role::Plain`] if the window has no colours.
     pub role: Role,
     /// The text.
     pub text: String,

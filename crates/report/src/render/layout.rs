@@ -11,7 +11,7 @@ pub(super) const UNITS: &str = "/etc/systemd/system/";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlannedFile<'a> {
     pub(super) path: &'a str,
-    /// Contents before the plan.
+    /// The contents of the file before the plan is applied; `None` if the file does not exist.
     pub(super) from: Option<&'a str>,
     pub(super) to: &'a str,
 }

@@ -12,7 +12,7 @@ const TITLE: usize = 15;
 /// Indent of the text of a full finding, in columns.
 const BODY: usize = 9;
 
-/// The most important findings under a heading.
+/// Prints the most important findings under a heading.
 pub(super) fn print_section(page: &mut Page, findings: &[Finding]) {
     if !findings.is_empty() {
         page.heading(
@@ -23,8 +23,9 @@ pub(super) fn print_section(page: &mut Page, findings: &[Finding]) {
     }
 }
 
-/// The most important findings, each with its reason and the first command. Findings with the same
-/// reason, such as kills in several cgroups, print it once.
+/// Prints the most important findings, each with its reason and the first command. A reason that
+/// several findings share, such as kills in several cgroups, is printed once, and the other
+/// findings refer to it.
 pub(super) fn print_short(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;
@@ -62,7 +63,7 @@ pub(super) fn print_short(page: &mut Page, findings: &[Finding]) {
     }
 }
 
-/// A finding as the first screen shows it: its title, and the first command.
+/// Prints a finding as the first screen shows it: its title, and the first command.
 pub(super) fn print_now(page: &mut Page, number: u32, finding: &Finding) {
     print_head(page, number, finding);
     if let Some(command) = finding.next.first() {
@@ -105,7 +106,7 @@ pub(super) fn label(severity: Severity) -> &'static str {
     }
 }
 
-/// Everything about one finding.
+/// Prints everything about one finding.
 pub(super) fn print_full(page: &mut Page, finding: &Finding) {
     page.gap();
     let start = Line::default()

@@ -78,8 +78,8 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, rest_follows: bool) {
     print_more(page, answer, rest_follows);
 }
 
-/// The verdict, and the number of findings. What is too much for `most` rows is left out from the end;
-/// `doctor` and the sections have it.
+/// Prints the verdict and the number of findings. If they need more than `most` rows, the end is left out: `doctor`
+/// and the sections of the report have it.
 fn print_verdict(page: &mut Page, answer: &Answer<'_>, most: usize) {
     let snapshot = &answer.interval.end;
     if let Some(why) = unreadable(snapshot) {

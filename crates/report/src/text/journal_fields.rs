@@ -3,7 +3,7 @@
 
 use pagewise_model::{ChangedFinding, EndReason, Finding, FindingChange, Severity};
 
-/// Ids of the three kinds of entries, as `MESSAGE_ID` has them.
+/// Ids of the three kinds of entries: the values of the field `MESSAGE_ID`.
 const BEGINS: &str = "2786d5abc3684be08857dad440196815";
 const WORSENS: &str = "11691d98f95b4cac879993a2b103139c";
 const ENDS: &str = "ee85fca456ad413ea7001306dfdc269d";

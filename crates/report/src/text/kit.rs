@@ -247,7 +247,7 @@ pub(super) struct Page {
     out: String,
     /// The blocks collected so far, if the page collects blocks instead of lines for a terminal.
     blocks: Option<Vec<Block>>,
-    /// If present, the lines of a screen are collected instead of text.
+    /// The lines collected so far, if the page collects lines of a screen instead of text.
     screen: Option<Vec<LiveLine>>,
 }
 

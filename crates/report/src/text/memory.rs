@@ -190,8 +190,8 @@ fn file_meaning(memory: &Memory) -> String {
     }
 }
 
-/// The part of the page cache that is on no list of reclaim, such as files in a ramfs and locked
-/// files, if that is more than a tenth of it and more than 1 % of RAM.
+/// The part of the page cache that is on no list of reclaim, such as files in a ramfs and locked files; `None`
+/// unless it is at least a tenth of the page cache and at least 1 % of RAM.
 fn cannot_be_dropped(memory: &Memory) -> Option<Bytes> {
     let all = file(memory)?;
     let lists = memory.active_file.get()?.saturating_add(memory.inactive_file.get()?);

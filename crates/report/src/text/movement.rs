@@ -60,8 +60,8 @@ struct Move {
     meaning: &'static str,
 }
 
-/// Finds growth of the memory used by programs, from `/proc/meminfo`: none of the counters above
-/// shows it.
+/// Finds growth of the memory used by programs, from `/proc/meminfo`: none of the counters in
+/// [`MOVES`] shows it.
 fn find_reclaimed(interval: &Interval) -> Option<Move> {
     /// A smaller share of RAM per second than this is noise.
     const NOISE_PER_SECOND: f64 = 1.0 / 10_000.0;

@@ -36,8 +36,8 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     }
 }
 
-/// The worst finding, and the process or the cgroup that it is about; the largest process if it is
-/// about the machine as a whole.
+/// Prints the worst finding, and the process or the cgroup that it is about; the largest process if
+/// it is about the machine as a whole.
 fn print_who(page: &mut Page, answer: &Answer<'_>) {
     let Some(worst) = answer.findings.first() else { return };
     let label = findings::label(worst.severity);

@@ -79,7 +79,7 @@ fn print_end(page: &mut Page, tuned: &TunedPlan<'_>, trial: &TuneTrial<'_>) {
     }
 }
 
-/// The measures before and after the changes.
+/// Prints the measures before and after the changes.
 fn print_measures(page: &mut Page, judgement: &PeriodsVerdict) {
     let columns = vec![
         Column::left("  measure"),

@@ -62,7 +62,7 @@ fn print_bar(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
     }
 }
 
-/// The effective memory: compressed pages count with their size before compression.
+/// Prints the effective memory: compressed pages count with their size before compression.
 fn print_effective(page: &mut Page, snapshot: &Snapshot) {
     let memory = snapshot.effective_memory();
     let Some(known) = memory.value() else {
@@ -242,7 +242,7 @@ fn print_huge_pages(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-/// A fact of at most two lines.
+/// Prints a label and its content on at most two lines.
 fn print_wrapped(page: &mut Page, label: &str, text: &str, window: LiveWindow) {
     let mut lines = wrap(text, window.width.saturating_sub(FACTS).max(1));
     if lines.len() > 2 {

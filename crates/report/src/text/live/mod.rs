@@ -108,7 +108,7 @@ fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<LiveLine> {
     })
 }
 
-/// A label and its content, cut to the width.
+/// Prints a label and its content, cut to the width of the window.
 fn print_fact(page: &mut Page, label: &str, text: impl Into<String>) {
     print_fact_line(page, label, |line| line.plain(text));
 }

@@ -61,15 +61,16 @@ fn arm(row: Row<'_>) -> Vec<Cell> {
     ]
 }
 
-/// Prints the medians of each arm: a column for each arm, as many as fit.
+/// Prints the medians of each arm, one column for each arm; several tables if the columns do not
+/// fit into one.
 fn print_medians(page: &mut Page, trial: &Trial) {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
         lineup::medians(trial).into_iter().partition(lineup::is_zero_in_every_arm);
     let names: Vec<&str> = trial.arms.iter().map(|arm| arm.name.as_str()).collect();
     let rows = told.iter().map(|of| {
-        let describe_arm =
+        let cells =
             trial.arms.iter().map(|arm| of.describe_arm(arm).unwrap_or_else(|| NONE.to_owned()));
-        (of.metric.name.clone(), describe_arm.collect())
+        (of.metric.name.clone(), cells.collect())
     });
     print_beside(page, "median", &names, &rows.collect::<Vec<_>>());
     if !nothing.is_empty() {
@@ -103,8 +104,8 @@ pub(super) fn print_beside(
     }
 }
 
-/// Prints the differences of an arm to the first; metrics without a difference in one line. Its
-/// medians are in the table above.
+/// Prints the differences of an arm to the first arm; metrics without a difference in one line. The
+/// medians of the arm are in the table above.
 pub(super) fn print_differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
     if trial.dropped.iter().any(|dropped| dropped.arm == other.arm) {
         return;
