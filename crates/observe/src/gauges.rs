@@ -22,7 +22,7 @@ pub struct HostGauges<'h>(pub &'h HostRoot);
 pub struct ProcessorTicks {
     /// Time that the CPUs spent running something, in clock ticks.
     pub busy: u64,
-    /// The part of it that programs spent outside of the kernel, in clock ticks.
+    /// The part of the busy time that programs spent outside of the kernel, in clock ticks.
     pub user: u64,
     /// Steal: clock ticks in which the hypervisor ran other guests instead.
     pub stolen: u64,

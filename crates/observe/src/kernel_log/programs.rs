@@ -5,7 +5,7 @@
 //!
 //! Their messages are in journald's files. Only messages are used whose sender journald itself
 //! recorded: of the unit of such a program, or of process 1. Of a machine without such files, the
-//! end of its syslog is read as a text, which proves nothing.
+//! end of its syslog is read as a text, whose messages any program can have written.
 //!
 //! The messages are not part of a recording: only their number is, if there was no kill among them.
 

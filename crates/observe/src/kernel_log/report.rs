@@ -116,7 +116,7 @@ impl Reports {
         }
     }
 
-    /// For the records of a text, in which a report may lack its first lines.
+    /// Makes a collector for the records of a text, in which a report may lack its first lines.
     pub(super) fn of_text(page_size: u64, log: &str) -> Self {
         Self { is_text: true, ..Self::new(page_size, log) }
     }
