@@ -43,7 +43,8 @@ impl Advice for Interrupted {
     }
 }
 
-/// A flag that is set by the first of these signals; a second one ends the program as usual.
+/// A flag that is set by the first signal that asks the program to end, such as that of Ctrl-C; a
+/// second signal ends the program as usual.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<AtomicBool>);
 

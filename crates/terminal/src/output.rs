@@ -79,7 +79,7 @@ pub fn write_error(bytes: &[u8]) {
     let _ = std::io::stderr().lock().write_all(bytes);
 }
 
-/// Writes text of several lines to standard error: an answer whose standard output has the data.
+/// Prints text of several lines to standard error, for verbs that write their data to standard output.
 pub fn print_error_text(shown: &str, colour: bool) {
     write_error(make_printable(shown, colour).as_bytes());
 }
@@ -129,9 +129,8 @@ impl Foreign {
     }
 }
 
-/// Creates a file that only its owner may read (mode 0600). It gets its name after all of it is on
-/// disk: if the disk is full or the process is killed, there is no partly written file of that
-/// name.
+/// Creates a file that only its owner may read (mode 0600). The file gets its name after all its contents are on
+/// disk: if the disk is full or the process is killed, there is no partly written file of that name.
 pub fn create_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     refuse_dash(path)?;
     let unfinished = temporary_path(path);
@@ -174,8 +173,8 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     named.map_err(|error| remove_unfilled(&unfinished, &error).context(path.display().to_string()))
 }
 
-/// Creates such a file to be filled step by step; returns its temporary path and the open file. An
-/// error if `path` exists already.
+/// Creates a file that only its owner may read (mode 0600), to be filled step by step; returns its temporary path
+/// and the open file. An error if `path` exists already.
 pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
     refuse_dash(path)?;
     let unfinished = temporary_path(path);
@@ -199,8 +198,8 @@ fn temporary_path(path: &Path) -> PathBuf {
     path.with_file_name(format!(".pagewise-{}.unfinished", std::process::id()))
 }
 
-/// Never replaces another file. On file systems that cannot guarantee this for a rename, a hard
-/// link is created first.
+/// Gives a finished file its final name, but never replaces another file. On file systems that cannot guarantee
+/// this for a rename, a hard link is created first.
 fn rename_new_file(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     let here = rustix::fs::CWD;
     let flags = RenameFlags::NOREPLACE;
@@ -326,7 +325,7 @@ fn remove_below(folder: &Path, path: &str) {
     }
 }
 
-/// A path below `folder`; creates the folders in between.
+/// Creates the folders between `folder` and the file with this path below it; returns the whole path of the file.
 pub fn create_parent_folders(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(path);
     if let Some(parent) = path.parent() {

@@ -53,7 +53,7 @@ pub(super) fn changes(before: &Buffer, after: &Buffer) -> String {
     out
 }
 
-/// A style of a report as a style of cells.
+/// Converts a style of a report to a style of cells.
 fn cell_style(style: anstyle::Style) -> Style {
     let effects = style.get_effects();
     let pairs =
@@ -68,7 +68,7 @@ fn cell_style(style: anstyle::Style) -> Style {
     }
 }
 
-/// The inverse of [`cell_style`].
+/// Converts the style of a cell to a style of a report: the inverse of [`cell_style`].
 fn style_of(cell: &Cell) -> anstyle::Style {
     let colour = match cell.fg {
         Color::Indexed(index) => Ansi256Color(index).into_ansi(),

@@ -125,9 +125,9 @@ struct Pending {
     machine: Vec<u8>,
     is_kernel: Option<bool>,
     has_prefix: bool,
-    /// Whether it is a value of an entry, so that only the entry says where it ends.
+    /// Whether the message is a value of an entry, so that only the entry says where the message ends.
     is_entry: bool,
-    /// Length of its last line with all prefixes.
+    /// Length of the message's last line with all prefixes.
     length: usize,
     stamp: Stamp,
     record: Record,
