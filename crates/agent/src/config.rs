@@ -7,6 +7,9 @@
 //!
 //! [aging."/system.slice/web.service"]
 //! agings_per_hour = 12
+//!
+//! [zram.zram0]
+//! flash_per_day = "1G"
 //! ```
 //!
 //! A later file changes single keys of an earlier one. An unknown key is an error that names the most
@@ -17,9 +20,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pagewise_model::typed::parse_duration_from;
-use pagewise_model::{Advice, most_similar};
+use pagewise_model::{Advice, Bytes, most_similar};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+use crate::zram::ZramSettings;
 
 /// What the agent may use, and what it may do.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,11 +33,13 @@ pub struct Config {
     pub cpu_seconds_per_minute: f64,
     /// The cgroups for which aging is switched on or off, by path.
     pub aging: BTreeMap<String, AgingSettings>,
+    /// The zram devices for which the loop is switched on or off, by name.
+    pub zram: BTreeMap<String, ZramSettings>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { cpu_seconds_per_minute: 0.3, aging: BTreeMap::new() }
+        Self { cpu_seconds_per_minute: 0.3, aging: BTreeMap::new(), zram: BTreeMap::new() }
     }
 }
 
@@ -41,6 +48,12 @@ impl Config {
     pub fn aging_targets(&self) -> impl Iterator<Item = (&str, AgingSettings)> {
         let on = self.aging.iter().filter(|(_, settings)| settings.is_on);
         on.map(|(path, settings)| (path.as_str(), *settings))
+    }
+
+    /// The zram devices for which the loop is switched on.
+    pub fn zram_targets(&self) -> impl Iterator<Item = (&str, ZramSettings)> {
+        let on = self.zram.iter().filter(|(_, settings)| settings.is_on);
+        on.map(|(name, settings)| (name.as_str(), *settings))
     }
 }
 
@@ -75,10 +88,13 @@ const CPU_SECONDS: (f64, f64) = (0.001, 60.0);
 const AGINGS: (f64, f64) = (1.0, 60.0);
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
+const LONGEST_IDLE: Duration = Duration::from_secs(86_400);
+const LONGEST_ROUND: Duration = Duration::from_secs(3600);
 
-const SECTIONS: &[&str] = &["budget", "aging"];
+const SECTIONS: &[&str] = &["budget", "aging", "zram"];
 const BUDGET_KEYS: &[&str] = &["cpu_seconds_per_minute"];
 const AGING_KEYS: &[&str] = &["enabled", "refaults_per_second", "agings_per_hour", "interval"];
+const ZRAM_KEYS: &[&str] = &["enabled", "idle_after", "recompress", "flash_per_day", "interval"];
 
 /// A configuration file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +159,11 @@ impl Reader<'_> {
                         self.add_aging(path, value, config)?;
                     }
                 }
+                name @ "zram" => {
+                    for (device, value) in self.table(name, value)? {
+                        self.add_zram(device, value, config)?;
+                    }
+                }
                 name => return Err(self.unknown(key, name, "section", SECTIONS)),
             }
         }
@@ -192,8 +213,39 @@ impl Reader<'_> {
                         self.number(&name, value, (FEWEST_REFAULTS, MOST_REFAULTS))?;
                 }
                 "agings_per_hour" => settings.agings_per_hour = self.whole(&name, value, AGINGS)?,
-                "interval" => settings.interval = self.duration(&name, value)?,
+                "interval" => settings.interval = self.duration(&name, value, LONGEST_INTERVAL)?,
                 _ => return Err(self.unknown(key, &name, "key", AGING_KEYS)),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_zram(
+        &self,
+        device: &Key<'_>,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let section = format!("zram.{}", device.get_ref());
+        let is_number = |digits: &str| {
+            let canonical = digits.parse::<u32>().map(|number| number.to_string());
+            canonical.is_ok_and(|canonical| canonical == digits)
+        };
+        if !device.get_ref().strip_prefix("zram").is_some_and(is_number) {
+            let what = "expected the name of a zram device, such as zram0".to_owned();
+            return Err(self.error(device.span().start, Some(section), what));
+        }
+        let table = self.table(&section, value)?;
+        let settings = config.zram.entry(device.get_ref().to_string()).or_default();
+        for (key, value) in table {
+            let name = format!("{section}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "enabled" => settings.is_on = self.boolean(&name, value)?,
+                "idle_after" => settings.idle_after = self.duration(&name, value, LONGEST_IDLE)?,
+                "recompress" => settings.recompresses = self.boolean(&name, value)?,
+                "flash_per_day" => settings.flash_per_day = self.size(&name, value)?,
+                "interval" => settings.interval = self.duration(&name, value, LONGEST_ROUND)?,
+                _ => return Err(self.unknown(key, &name, "key", ZRAM_KEYS)),
             }
         }
         Ok(())
@@ -253,14 +305,23 @@ impl Reader<'_> {
         Err(self.wrong(name, value, &format!("a whole number from {least} to {most}")))
     }
 
-    fn duration(&self, name: &str, value: &Value<'_>) -> Result<Duration, ConfigError> {
-        let text = match value.get_ref() {
-            DeValue::String(text) => Some(text),
-            _ => None,
-        };
-        let time = text.and_then(|text| parse_duration_from(text, SHORTEST_INTERVAL).ok());
-        let sane = time.filter(|time| *time <= LONGEST_INTERVAL);
-        sane.ok_or_else(|| self.wrong(name, value, "a time from \"2s\" to \"10m\""))
+    fn duration(
+        &self,
+        name: &str,
+        value: &Value<'_>,
+        longest: Duration,
+    ) -> Result<Duration, ConfigError> {
+        let time = text(value).and_then(|text| parse_duration_from(text, SHORTEST_INTERVAL).ok());
+        let sane = time.filter(|time| *time <= longest);
+        let minutes = longest.as_secs() / 60;
+        sane.ok_or_else(|| {
+            self.wrong(name, value, &format!("a time from \"2s\" to \"{minutes}m\""))
+        })
+    }
+
+    fn size(&self, name: &str, value: &Value<'_>) -> Result<Bytes, ConfigError> {
+        let size = text(value).and_then(|text| text.parse().ok());
+        size.ok_or_else(|| self.wrong(name, value, "a size as \"256M\" or \"2G\""))
     }
 
     fn unknown(&self, key: &Key<'_>, name: &str, kind: &str, known: &[&str]) -> ConfigError {
@@ -287,6 +348,13 @@ impl Reader<'_> {
         let before = self.file.text.get(..start).unwrap_or_default();
         let line = 1 + before.matches('\n').count();
         ConfigError { path: self.file.path.clone(), line, key, what }
+    }
+}
+
+fn text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
+    match value.get_ref() {
+        DeValue::String(text) => Some(text.as_ref()),
+        _ => None,
     }
 }
 
@@ -328,6 +396,39 @@ mod tests {
             interval: Duration::from_secs(60),
         };
         assert_eq!(all, [("/web", web)]);
+    }
+
+    #[test]
+    fn a_zram_device_is_named_and_writes_nothing_until_a_limit_is_set() {
+        let named = parse(&[file("a", "[zram.zram3]\n")]).unwrap();
+        let all: Vec<_> = named.zram_targets().collect();
+        assert_eq!(all, [("zram3", ZramSettings::default())]);
+        assert_eq!(ZramSettings::default().flash_per_day, Bytes::new(0));
+        let first = "[zram.zram0]\nidle_after = '2h'\nflash_per_day = '640K'\nrecompress = false";
+        let second = "[zram.zram0]\ninterval = '1m'\n[zram.zram3]\nenabled = false";
+        let both = parse(&[file("a", first), file("b", second)]).unwrap();
+        let expected = ZramSettings {
+            is_on: true,
+            idle_after: Duration::from_secs(7200),
+            recompresses: false,
+            flash_per_day: Bytes::new(640 << 10),
+            interval: Duration::from_secs(60),
+        };
+        assert_eq!(both.zram_targets().collect::<Vec<_>>(), [("zram0", expected)]);
+        for name in ["zram", "zram00", "zram-1", "sda", "zram0x", "\"zram0/..\""] {
+            let why = refused(&format!("[zram.{name}]"));
+            assert!(why.contains("expected the name of a zram device"), "{why}");
+        }
+        for (line, expected) in [
+            ("idle_after = '25h'", "a time from \"2s\" to \"1440m\", found '25h'"),
+            ("interval = '2h'", "a time from \"2s\" to \"60m\", found '2h'"),
+            ("flash_per_day = 5", "a size as \"256M\" or \"2G\", found 5"),
+            ("recompress = 1", "true or false, found 1"),
+            ("flash_per_dai = '1G'", "did you mean flash_per_day?"),
+        ] {
+            let why = refused(&format!("[zram.zram0]\n{line}"));
+            assert!(why.starts_with("a.toml:2: zram.zram0.") && why.contains(expected), "{why}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of `pagewise agent`: a lock and its state in `/run/pagewise`, and the log of its decisions
-//! beside the journals.
+//! The files of `pagewise agent`: a lock and its state in `/run/pagewise`, and beside the journals the
+//! log of its decisions and what it wrote to flash.
 //!
 //! The state is in `/run` because it is written in each round, which would wear flash. The log is
 //! bounded: when it is full, it becomes `agent.log.1`, which replaces the one before.
@@ -15,12 +15,16 @@ use std::path::{Path, PathBuf};
 use pagewise_model::{Advice, AgentStatus};
 use pagewise_observe::{FolderError, TrustedFolder};
 use rustix::fs::{Mode, OFlags, openat, renameat};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::journal::{TRIES, machine_lock_folder, try_lock};
 
 const LOCK: &str = "agent.lock";
 const STATUS: &str = "agent.json";
 const UNFINISHED: &str = "agent.json.new";
+const FLASH: &str = "agent.flash";
+const UNFINISHED_FLASH: &str = "agent.flash.new";
 const LOG: &str = "agent.log";
 const OLD_LOG: &str = "agent.log.1";
 /// The log is replaced when it is longer than this; two of them are kept.
@@ -104,6 +108,30 @@ impl AgentFiles {
         renameat(folder, UNFINISHED, folder, STATUS).map_err(|errno| at(errno.into()))
     }
 
+    /// Replaces the account of what was written to flash. When this returns, it is on disk.
+    ///
+    /// # Errors
+    /// If a system call fails; the account before may still be there.
+    pub fn write_flash<T: Serialize>(&self, account: &T) -> Result<(), AgentFilesError> {
+        let at = |source| error(&self.state, UNFINISHED_FLASH, source);
+        let text = serde_json::to_vec(account).map_err(|error| at(error.into()))?;
+        let mut file = create(&self.state, UNFINISHED_FLASH, OFlags::TRUNC)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(at)?;
+        let folder = self.state.handle();
+        renameat(folder, UNFINISHED_FLASH, folder, FLASH).map_err(|errno| at(errno.into()))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(folder, ".", flags, Mode::empty()).and_then(rustix::fs::fsync);
+        opened.map_err(|errno| at(errno.into()))
+    }
+
+    /// The account of what was written to flash; `None` if nothing was ever recorded.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not understood.
+    pub fn read_flash<T: DeserializeOwned>(&self) -> Result<Option<T>, AgentFilesError> {
+        read_json(&self.state, FLASH)
+    }
+
     /// Appends a line to the log. It is not synced: after a power cut, the last lines may be missing.
     ///
     /// # Errors
@@ -141,15 +169,22 @@ fn read_status_in(run: &Path) -> Result<(Option<AgentStatus>, bool), AgentFilesE
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => false,
         Err(source) => return Err(error(&folder, LOCK, source)),
     };
-    let at = |source| error(&folder, STATUS, source);
-    let file = match folder.open_file(Path::new(STATUS)) {
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok((None, is_running)),
+    Ok((read_json(&folder, STATUS)?, is_running))
+}
+
+/// The document in a file of the folder; `None` if there is no such file.
+fn read_json<T: DeserializeOwned>(
+    folder: &TrustedFolder,
+    name: &str,
+) -> Result<Option<T>, AgentFilesError> {
+    let at = |source| error(folder, name, source);
+    let file = match folder.open_file(Path::new(name)) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(at)?,
     };
     let mut bytes = Vec::new();
     file.take(LONGEST_STATUS).read_to_end(&mut bytes).map_err(at)?;
-    let status = serde_json::from_slice(&bytes).map_err(|error| at(error.into()))?;
-    Ok((Some(status), is_running))
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| at(error.into()))
 }
 
 /// `/run/pagewise` for root; without root, the user's folder in `/run`, or else that of the journals.
@@ -212,6 +247,20 @@ mod tests {
         let numbers: Vec<u32> = all.lines().map(|line| line[..4].parse().unwrap()).collect();
         assert_eq!(numbers.last(), Some(&899));
         assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "none is missing between");
+    }
+
+    #[test]
+    fn the_account_of_flash_stays_and_damage_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = AgentFiles::open_in(folder.path(), folder.path()).unwrap();
+        assert_eq!(files.read_flash::<u64>().unwrap(), None);
+        files.write_flash(&5u64).unwrap();
+        files.write_flash(&6u64).unwrap();
+        drop(files);
+        let files = AgentFiles::open_in(folder.path(), folder.path()).unwrap();
+        assert_eq!(files.read_flash().unwrap(), Some(6u64));
+        std::fs::write(folder.path().join(FLASH), "").unwrap();
+        assert!(files.read_flash::<u64>().is_err());
     }
 
     #[test]

@@ -34,11 +34,11 @@ pub use bench::{
     TierMix, WritebackCost, ZramChoice,
 };
 pub use host::{
-    AgedNode, AgentDecision, AgentLoop, AgentReport, AgentStatus, AgentTarget, Aging, AgingEnd,
-    AgingRecord, AgingReport, Algorithms, AllocationFailure, Balloon, BdStat, Capability, Cgroup,
-    CgroupEvents, CgroupPids, Cgroups, Change, Choice, Configuration, Copies, CopiesKind, Cost,
-    Counter, Counters, Damon, DamonModule, DebugStat, DeletedFile, DeletedKind, Disk, DiskStats,
-    Driver, Effect, EffectiveMemory, FeatureState, FreeBlocks, Generation, GpuMemory,
+    AgedNode, AgentDecision, AgentLimit, AgentLoop, AgentReport, AgentStatus, AgentTarget, Aging,
+    AgingEnd, AgingRecord, AgingReport, Algorithms, AllocationFailure, Balloon, BdStat, Capability,
+    Cgroup, CgroupEvents, CgroupPids, Cgroups, Change, Choice, Configuration, Copies, CopiesKind,
+    Cost, Counter, Counters, Damon, DamonModule, DebugStat, DeletedFile, DeletedKind, Disk,
+    DiskStats, Driver, Effect, EffectiveMemory, FeatureState, FreeBlocks, Generation, GpuMemory,
     GroupGenerations, Hierarchy, HostSummary, HugePool, HungTask, InForce, InitSystem,
     Installation, Interval, IoLimit, IoStat, KernelLog, KernelThread, KnobOwnership, Ksm, LeftOut,
     LiveChoice, LiveDetail, LiveGroup, LiveProcess, LiveSample, LiveSubject, LogText, Manager,

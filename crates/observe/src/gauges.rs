@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{Bytes, Micros, MmStat};
+use pagewise_model::{Bytes, Micros, MmStat, Zram};
 
 use crate::snapshot::VMSTAT;
 use crate::{memory, psi, zram, zswap};
@@ -103,6 +103,23 @@ impl HostGauges<'_> {
     pub fn zram_use(self, number: u32) -> Option<PoolUse> {
         let mm_stat = self.mm_stat(number);
         Some(PoolUse { taken: mm_stat.memory_used.get()?, original: mm_stat.original.get()? })
+    }
+
+    /// What a zram device stores, and what it could do with unused pages; of the other values none is
+    /// read. `None` if there is no such device.
+    #[must_use]
+    pub fn zram_device(self, number: u32) -> Option<Zram> {
+        self.0.let_go();
+        zram::read_stored(self.0, number)
+    }
+
+    /// The size of a block device; `None` if there is no such device. The kernel counts sectors of 512
+    /// bytes.
+    #[must_use]
+    pub fn device_size(self, name: &str) -> Option<Bytes> {
+        self.0.let_go();
+        let sectors: u64 = self.0.number_at(&format!("sys/class/block/{name}/size")).get()?;
+        sectors.checked_mul(512).map(Bytes::new)
     }
 
     /// Whether zswap is on.

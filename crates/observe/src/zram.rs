@@ -65,6 +65,25 @@ pub(crate) fn read_again(
     ids.map(again).collect()
 }
 
+/// Reads only what a zram device stores, and what it could do with unused pages; `None` if there is
+/// no such device.
+pub(crate) fn read_stored(host: &HostRoot, id: u32) -> Option<Zram> {
+    let file = |name: &str| format!("sys/block/zram{id}/{name}");
+    if !host.exists(&file("disksize")) {
+        return None;
+    }
+    Some(Zram {
+        id,
+        initialised: host.flag_at(&file("initstate")),
+        disksize: host.bytes_at(&file("disksize")),
+        secondary: secondary(host, &file("recomp_algorithm")),
+        backing_device: backing_device(host, &file("backing_dev")),
+        bd_stat: bd_stat(host, &file("bd_stat")),
+        mm_stat: mm_stat(host, &file("mm_stat")),
+        ..Zram::default()
+    })
+}
+
 fn read_stored_amounts(host: &HostRoot, zram: &Zram, file: impl Fn(&str) -> String) -> Zram {
     let mm_stat = mm_stat(host, &file("mm_stat"));
     let per = |whole: &Reading<Bytes>| Ratio::from_sizes(mm_stat.original.get()?, whole.get()?);

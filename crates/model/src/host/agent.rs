@@ -5,12 +5,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Bytes;
+
 /// A loop of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentLoop {
     /// Ages the pages of a cgroup whose files refault much.
     Aging,
+    /// Recompresses unused pages of a zram device, and writes them to its backing device.
+    Zram,
 }
 
 impl AgentLoop {
@@ -18,6 +22,7 @@ impl AgentLoop {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aging => "aging",
+            Self::Zram => "zram",
         }
     }
 }
@@ -28,14 +33,33 @@ pub struct AgentTarget {
     /// The loop.
     #[serde(rename = "loop")]
     pub loop_: AgentLoop,
-    /// What it is switched on for: the path of a cgroup.
+    /// What it is switched on for: the path of a cgroup, or the name of a zram device.
     pub target: String,
     /// What the loop does about it now, and why, as a sentence for people.
     pub state: String,
-    /// How many actions were done in the last hour.
-    pub actions_in_hour: u32,
-    /// How many are allowed in an hour.
-    pub actions_per_hour: u32,
+    /// What the loop has done and may do.
+    #[serde(flatten)]
+    pub limit: AgentLimit,
+}
+
+/// A limit on what a loop does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum AgentLimit {
+    /// A number of actions in an hour.
+    Actions {
+        /// How many actions were done in the last hour.
+        actions_in_hour: u32,
+        /// How many are allowed in an hour.
+        actions_per_hour: u32,
+    },
+    /// Bytes written to flash in a day of Unix time.
+    Flash {
+        /// Bytes that were written today, whoever asked for it.
+        flash_bytes_today: Bytes,
+        /// Bytes that may be written in a day.
+        flash_bytes_per_day: Bytes,
+    },
 }
 
 /// A decision of a loop, or of the agent itself.
@@ -43,7 +67,7 @@ pub struct AgentTarget {
 pub struct AgentDecision {
     /// When, in seconds of Unix time.
     pub unix_seconds: u64,
-    /// What it is about: the path of a cgroup; `null` for the agent itself.
+    /// What it is about: the path of a cgroup or the name of a zram device; `null` for the agent itself.
     pub target: Option<String>,
     /// What was decided and why, as a sentence for people.
     pub text: String,

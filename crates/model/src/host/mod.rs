@@ -45,7 +45,7 @@ mod zone;
 mod zram;
 mod zswap;
 
-pub use agent::{AgentDecision, AgentLoop, AgentReport, AgentStatus, AgentTarget};
+pub use agent::{AgentDecision, AgentLimit, AgentLoop, AgentReport, AgentStatus, AgentTarget};
 pub use aging::{AgedNode, Aging, AgingEnd, AgingRecord, AgingReport, RefaultCounters, Refaults};
 pub use balloon::Balloon;
 pub use capability::{Capability, FeatureState};

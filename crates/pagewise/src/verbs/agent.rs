@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise agent`: reads named cgroups again and again, and ages those that need it.
+//! `pagewise agent`: reads named cgroups and zram devices again and again, and acts on those that
+//! need it.
 //!
-//! `pagewise_agent` decides; here is the loop with a clock, which reads, acts and records. Nothing
-//! that it does has to be undone, so a killed agent leaves nothing but its files.
+//! `pagewise_agent` decides; here is the loop with a clock, which reads, acts and records. A killed
+//! agent leaves its files, and at most one setting, which is in a journal.
 
+mod cgroup;
 mod configuration;
-mod target;
+mod device;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use pagewise_agent::{Config, CpuBudget};
-use pagewise_apply::{AgentFiles, read_agent_status, state_folder};
-use pagewise_model::{AgentDecision, AgentReport, AgentStatus, Interval, Name, Refusal, grouped};
+use pagewise_agent::{Config, CpuBudget, FlashAccount};
+use pagewise_apply::{AgentFiles, Conflicts, read_agent_status, recover, state_folder};
+use pagewise_model::{
+    AgentDecision, AgentReport, AgentStatus, AgentTarget, Interval, Name, Refusal, grouped,
+};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_report::{json, text};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -24,8 +29,9 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cli;
+use cgroup::{Cgroup, Surroundings};
 use configuration::Loaded;
-use target::{Surroundings, Target};
+use device::{Device, DeviceRound, Flash, describe_time};
 
 /// How often the agent checks what is due, and how soon it notices a signal.
 const TICK: Duration = Duration::from_millis(500);
@@ -55,6 +61,8 @@ pub(super) fn run(
     let files = if args.dry_run { None } else { Some(AgentFiles::open(&state_folder())?) };
     let mut agent = Agent::new(loaded, args, files, stop, reload)?;
     agent.decide(None, format!("started; {}", count_targets(&agent.loaded.config)));
+    agent.undo_left_behind();
+    agent.write_status();
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     agent.go_on();
     agent.decide(None, "ended".to_owned());
@@ -77,11 +85,18 @@ fn show_status(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
 }
 
 fn count_targets(config: &Config) -> String {
-    match config.aging_targets().count() as u64 {
-        0 => "nothing is switched on".to_owned(),
-        1 => "aging is switched on for 1 cgroup".to_owned(),
-        more => format!("aging is switched on for {} cgroups", grouped(more)),
-    }
+    let cgroups = config.aging_targets().count() as u64;
+    let devices = config.zram_targets().count() as u64;
+    let count = |number: u64, thing: &str| match number {
+        1 => format!("1 {thing}"),
+        more => format!("{} {thing}s", grouped(more)),
+    };
+    let aging =
+        (cgroups > 0).then(|| format!("aging is switched on for {}", count(cgroups, "cgroup")));
+    let zram = (devices > 0)
+        .then(|| format!("the loop for zram is switched on for {}", count(devices, "device")));
+    let all: Vec<String> = aging.into_iter().chain(zram).collect();
+    if all.is_empty() { "nothing is switched on".to_owned() } else { all.join("; ") }
 }
 
 /// What `--check` prints.
@@ -98,6 +113,18 @@ fn describe(loaded: &Loaded) -> String {
             settings.refaults_per_second,
             settings.agings_per_hour,
             settings.interval.as_secs_f64()
+        ));
+    }
+    for (name, settings) in loaded.config.zram_targets() {
+        let recompressed = if settings.recompresses { ", recompressed" } else { "" };
+        let written = match settings.flash_per_day.get() {
+            0 => "not written to flash".to_owned(),
+            _ => format!("at most {} per day written to flash", settings.flash_per_day),
+        };
+        text.push_str(&format!(
+            "  {name}: pages unused for {}{recompressed}, {written}, every {}\n",
+            describe_time(settings.idle_after),
+            describe_time(settings.interval)
         ));
     }
     text.push_str(&format!(
@@ -120,7 +147,11 @@ struct Agent {
     host: HostRoot,
     surroundings: Surroundings,
     looked_around: Option<Duration>,
-    targets: Vec<Target>,
+    cgroups: Vec<Cgroup>,
+    devices: Vec<Device>,
+    flash: BTreeMap<String, FlashAccount>,
+    /// Why `flash` is not known; `None` if it is.
+    flash_unknown: Option<String>,
     budget: CpuBudget,
     decisions: Vec<AgentDecision>,
     start: Instant,
@@ -137,6 +168,14 @@ impl Agent {
         stop: Stop,
         reload: Arc<AtomicBool>,
     ) -> anyhow::Result<Self> {
+        let flash = files.as_ref().map_or(Ok(None), AgentFiles::read_flash);
+        let (flash, flash_unknown) = match flash {
+            Ok(flash) => (flash.unwrap_or_default(), None),
+            Err(error) => {
+                let why = format!("{:#}", anyhow::Error::new(error));
+                (BTreeMap::new(), Some(format!("what it wrote today is not known: {why}")))
+            }
+        };
         let mut agent = Self {
             budget: CpuBudget::new(loaded.config.cpu_seconds_per_minute),
             loaded,
@@ -149,7 +188,10 @@ impl Agent {
             host: HostRoot::live().context("/")?,
             surroundings: Surroundings::default(),
             looked_around: None,
-            targets: Vec::new(),
+            cgroups: Vec::new(),
+            devices: Vec::new(),
+            flash,
+            flash_unknown,
             decisions: Vec::new(),
             start: Instant::now(),
             started_unix: unix_now(),
@@ -163,13 +205,21 @@ impl Agent {
     /// Makes the targets those of the configuration. Those that stay keep what was read and done.
     fn set_targets(&mut self) -> anyhow::Result<()> {
         let history = pagewise_apply::aging::read_agings(&state_folder())?.0;
-        let mut before = std::mem::take(&mut self.targets);
+        let mut before = std::mem::take(&mut self.cgroups);
         for (path, settings) in self.loaded.config.aging_targets() {
-            let target = match before.iter().position(|target| target.path == path) {
+            let cgroup = match before.iter().position(|cgroup| cgroup.path == path) {
                 Some(at) => before.swap_remove(at).with(settings),
-                None => Target::new(path, settings, &history, unix_now()),
+                None => Cgroup::new(path, settings, &history, unix_now()),
             };
-            self.targets.push(target);
+            self.cgroups.push(cgroup);
+        }
+        let mut before = std::mem::take(&mut self.devices);
+        for (name, settings) in self.loaded.config.zram_targets() {
+            let device = match before.iter().position(|device| device.name == name) {
+                Some(at) => before.swap_remove(at).with(settings),
+                None => Device::new(name, settings),
+            };
+            self.devices.push(device);
         }
         Ok(())
     }
@@ -183,11 +233,37 @@ impl Agent {
             if self.budget.is_left() && self.round() {
                 self.write_status();
             }
-            if self.is_once && self.targets.iter().all(|target| target.has_decided) {
+            if self.is_once && self.have_all_decided() {
                 return;
             }
             std::thread::sleep(TICK);
         }
+    }
+
+    /// Undoes what a killed agent, or another killed run, left behind.
+    fn undo_left_behind(&mut self) {
+        if self.is_dry || self.devices.is_empty() {
+            return;
+        }
+        match recover(&state_folder(), Conflicts::Keep) {
+            Ok(runs) => {
+                for line in runs.iter().flat_map(text::recovered) {
+                    self.decide(None, line);
+                }
+            }
+            Err(error) => {
+                let why = anyhow::Error::new(error);
+                self.decide(
+                    None,
+                    format!("what an earlier run left behind is not undone yet: {why:#}"),
+                );
+            }
+        }
+    }
+
+    fn have_all_decided(&self) -> bool {
+        let cgroups = self.cgroups.iter().all(|cgroup| cgroup.has_decided);
+        cgroups && self.devices.iter().all(|device| device.has_decided)
     }
 
     fn read_configuration(&mut self) {
@@ -221,35 +297,90 @@ impl Agent {
         self.budget.count(self.start.elapsed(), cpu_time());
     }
 
-    /// Handles the cgroups that are due, as long as CPU time is left; false if none was due.
+    /// Handles what is due, as long as CPU time is left; false if nothing was due.
     fn round(&mut self) -> bool {
         let now = self.start.elapsed();
-        if !self.targets.iter().any(|target| target.is_due(now)) {
-            return false;
+        let is_device_due = self.devices.iter().any(|device| device.is_due(now));
+        let is_cgroup_due = self.cgroups.iter().any(|cgroup| cgroup.is_due(now));
+        if is_cgroup_due {
+            self.handle_cgroups(now);
         }
+        if is_device_due {
+            self.handle_devices();
+        }
+        self.count_cpu();
+        is_cgroup_due || is_device_due
+    }
+
+    fn may_go_on(&mut self) -> bool {
+        self.count_cpu();
+        !self.stop.is_asked() && self.budget.is_left()
+    }
+
+    fn handle_cgroups(&mut self, now: Duration) {
         if self.looked_around.is_none_or(|then| now.saturating_sub(then) >= LOOK_AROUND) {
             self.surroundings = Surroundings::read(&self.host);
             self.looked_around = Some(now);
         }
-        for at in 0..self.targets.len() {
-            self.count_cpu();
-            let now = self.start.elapsed();
-            if self.stop.is_asked() || !self.budget.is_left() {
-                break;
+        for at in 0..self.cgroups.len() {
+            if !self.may_go_on() {
+                return;
             }
-            if !self.targets[at].is_due(now) {
+            let now = self.start.elapsed();
+            let cgroup = &mut self.cgroups[at];
+            if !cgroup.is_due(now) {
                 continue;
             }
-            let target = &mut self.targets[at];
-            if target.handle(&self.host, &self.surroundings, now, self.is_dry, &self.stop, &|| {
-                self.start.elapsed()
-            }) {
-                let (path, text) = (target.path.clone(), target.state.clone());
+            let is_news = cgroup.handle(
+                &self.host,
+                &self.surroundings,
+                now,
+                self.is_dry,
+                &self.stop,
+                &|| self.start.elapsed(),
+            );
+            if is_news {
+                let (path, text) = (cgroup.path.clone(), cgroup.state.clone());
                 self.decide(Some(path), text);
             }
         }
-        self.count_cpu();
-        true
+    }
+
+    fn handle_devices(&mut self) {
+        for at in 0..self.devices.len() {
+            if !self.may_go_on() {
+                return;
+            }
+            let now = self.start.elapsed();
+            let device = &mut self.devices[at];
+            if !device.is_due(now) {
+                continue;
+            }
+            let flash = Flash {
+                accounts: &mut self.flash,
+                unknown: self.flash_unknown.as_deref(),
+                files: self.files.as_ref(),
+            };
+            let (budget, start, stop) = (&mut self.budget, self.start, &self.stop);
+            let mut may_go_on = || {
+                budget.count(start.elapsed(), cpu_time());
+                !stop.is_asked() && budget.is_left()
+            };
+            let mut round = DeviceRound {
+                host: &self.host,
+                now,
+                unix_now: unix_now(),
+                is_dry: self.is_dry,
+                flash,
+                may_go_on: &mut may_go_on,
+                lines: Vec::new(),
+            };
+            device.handle(&mut round);
+            let (lines, name) = (round.lines, device.name.clone());
+            for line in lines {
+                self.decide(Some(name.clone()), line);
+            }
+        }
     }
 
     /// Prints a decision and adds it to the log.
@@ -281,7 +412,7 @@ impl Agent {
             cpu_seconds: cpu_time().as_secs_f64(),
             cpu_seconds_per_minute: self.loaded.config.cpu_seconds_per_minute,
             waits_seconds: self.budget.wait().as_secs_f64(),
-            targets: self.targets.iter().map(|target| target.status(now)).collect(),
+            targets: self.target_statuses(now),
             decisions: self.decisions.clone(),
         };
         let written = self
@@ -289,6 +420,11 @@ impl Agent {
             .as_ref()
             .map(|files| files.write_status(&status).map_err(anyhow::Error::from));
         self.tell_once(written);
+    }
+
+    fn target_statuses(&self, now: Duration) -> Vec<AgentTarget> {
+        let cgroups = self.cgroups.iter().map(|cgroup| cgroup.status(now));
+        cgroups.chain(self.devices.iter().map(Device::status)).collect()
     }
 
     /// Says an error of the agent's own files when it changes; the agent goes on without them.

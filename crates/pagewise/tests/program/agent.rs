@@ -115,6 +115,15 @@ fn a_configuration_is_checked_without_running() {
         .map(|name| text.find(name).unwrap());
     assert!(order.is_sorted(), "{text}");
     assert!(!place.path().join("state").exists() && !place.path().join("lock").exists());
+    let device = "[zram.zram7]\nflash_per_day = \"64M\"\n";
+    place.write("agent.toml.d/35-zram.toml", device);
+    let (text, is_success) = place.run(&["--check"]);
+    let expected =
+        "aging is switched on for 1 cgroup; the loop for zram is switched on for 1 device";
+    assert!(is_success && text.contains(expected), "{text}");
+    let expected =
+        "zram7: pages unused for 60 min, recompressed, at most 64.0 MiB per day written to flash";
+    assert!(text.contains(expected), "{text}");
     place.write("agent.toml.d/40-typo.toml", "\n[aging.\"/web\"]\nintervall = \"5s\"\n");
     for arguments in [&["--check"][..], &[]] {
         let (text, is_success) = place.run(arguments);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise agent` as root reads no configuration that another user can change.
+//! `pagewise agent` as root reads no configuration that another user can change, and says what a zram
+//! device cannot do.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
+use crate::machine::Loans;
 use crate::program::pagewise;
 
 fn set_mode(path: &Path, mode: u32) {
@@ -59,4 +61,22 @@ fn root_reads_no_configuration_of_others() {
     refused("agent.toml.d: its mode is 0777: others may write there");
     set_mode(&drop_ins, 0o755);
     accepted();
+}
+
+/// A new device has no backing device, and no algorithm for recompression.
+#[test]
+fn zram_that_can_do_nothing_is_left_alone() {
+    let mut loans = Loans::new();
+    let id = loans.zram("32M");
+    let folder = tempfile::tempdir().unwrap();
+    let main = folder.path().join("agent.toml");
+    write(&main, &format!("[zram.zram{id}]\nflash_per_day = \"1M\"\n[zram.zram4000000]\n"));
+    let mut command = pagewise(&["agent", "--once", "--config", main.to_str().unwrap()]);
+    command.env("PAGEWISE_STATE", folder.path().join("state"));
+    command.env("PAGEWISE_LOCK", folder.path().join("lock"));
+    let ran = command.output().unwrap();
+    let text = String::from_utf8(ran.stderr).unwrap();
+    let why = format!("zram{id}: left alone: it has no algorithm for recompression, and ");
+    assert!(ran.status.success() && text.contains(&why), "{text}");
+    assert!(text.contains("zram4000000: waits: there is no such zram device now"), "{text}");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise agent status`: what each loop does, the last decisions, and the budget.
 
-use pagewise_model::{AgentDecision, AgentReport, AgentStatus, AgentTarget, Name};
+use pagewise_model::{AgentDecision, AgentLimit, AgentReport, AgentStatus, AgentTarget, Name};
 
 use super::kit::{Line, Page, Role};
 use super::words::plural;
@@ -68,11 +68,16 @@ fn print_target(page: &mut Page, target: &AgentTarget) {
     let name = Name::from(target.target.as_str());
     let start =
         Line::default().plain("  ").span(Role::Strong, format!("{} {name}", target.loop_.name()));
-    let actions = plural(u64::from(target.actions_in_hour), target.loop_.name());
-    let items = [
-        Name::from(target.state.as_str()).to_string(),
-        format!("{actions} in the last hour, of {} allowed", target.actions_per_hour),
-    ];
+    let limit = match target.limit {
+        AgentLimit::Actions { actions_in_hour, actions_per_hour } => {
+            let actions = plural(u64::from(actions_in_hour), target.loop_.name());
+            format!("{actions} in the last hour, of {actions_per_hour} allowed")
+        }
+        AgentLimit::Flash { flash_bytes_today, flash_bytes_per_day } => {
+            format!("{flash_bytes_today} written to flash today, of {flash_bytes_per_day} allowed")
+        }
+    };
+    let items = [Name::from(target.state.as_str()).to_string(), limit];
     page.hang_items(start, 4, &items);
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An agent with two cgroups: one that it has aged, one that it leaves alone.
+//! An agent with two cgroups, one that it has aged and one that it leaves alone, and a zram device.
 
-use pagewise_model::{AgentDecision, AgentLoop, AgentReport, AgentStatus, AgentTarget};
+use pagewise_model::{
+    AgentDecision, AgentLimit, AgentLoop, AgentReport, AgentStatus, AgentTarget, Bytes,
+};
 
 fn target(path: &str, state: &str, actions_in_hour: u32) -> AgentTarget {
     AgentTarget {
         loop_: AgentLoop::Aging,
         target: path.to_owned(),
         state: state.to_owned(),
-        actions_in_hour,
-        actions_per_hour: 12,
+        limit: AgentLimit::Actions { actions_in_hour, actions_per_hour: 12 },
     }
 }
 
@@ -23,6 +24,15 @@ pub(crate) fn report() -> AgentReport {
     let targets = vec![
         target(web, "waits: 3 refaults of files per second, fewer than 50", 3),
         target("/kubepods/pod1", "left alone: kubelet manages this cgroup", 0),
+        AgentTarget {
+            loop_: AgentLoop::Zram,
+            target: "zram0".to_owned(),
+            state: "wrote 96 MiB to /dev/sdb1; 102 → 68 MiB of RAM".to_owned(),
+            limit: AgentLimit::Flash {
+                flash_bytes_today: Bytes::new(96 << 20),
+                flash_bytes_per_day: Bytes::new(1 << 30),
+            },
+        },
     ];
     let decisions = vec![
         decision(0, None, "started; aging is switched on for 2 cgroups"),

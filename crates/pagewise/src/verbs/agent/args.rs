@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-pub(super) const AGENT: &str = "Watch named cgroups, and age their pages when that helps. Runs until it is stopped; \
-    needs root.\n\n\
+pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pages of the cgroups when that helps, and take \
+    unused pages of the devices out of RAM. Runs until it is stopped; needs root.\n\n\
     The agent does nothing unless a file switches it on: /etc/pagewise/agent.toml, then the files *.toml and *.conf in \
     /etc/pagewise/agent.toml.d in the order of their names. A later file changes single keys of an earlier one:\n\n  \
     [budget]\n  \
@@ -15,17 +15,26 @@ pub(super) const AGENT: &str = "Watch named cgroups, and age their pages when th
     enabled = true\n  \
     refaults_per_second = 50               # fewer refaults of files are no reason; at least 50\n  \
     agings_per_hour = 12                   # at most; from 1 to 60\n  \
-    interval = \"10s\"                       # between two readings; from 2s to 10m\n\n\
+    interval = \"10s\"                       # between two readings; from 2s to 10m\n\n  \
+    [zram.zram0]                           # a zram device, as `pagewise status` prints it\n  \
+    enabled = true\n  \
+    idle_after = \"1h\"                      # pages unused for this long; from 2s to 24h\n  \
+    recompress = true                      # if the device has an algorithm for it (recomp_algorithm)\n  \
+    flash_per_day = \"1G\"                   # at most, to its backing device; without this key nothing is written\n  \
+    interval = \"5m\"                        # between two rounds; from 2s to 1h\n\n\
     All keys are optional. A cgroup is aged if, in two intervals in a row, it has many refaults of files and the kernel \
     adds no generation to it: as with `pagewise age`, at most 6 times in a run, until its refaults fall. If they do not \
     fall, the agent pauses for an hour, and for twice as long each further time, up to a day. Aging evicts nothing and \
     changes no setting and no contents, so there is nothing to undo, also if the agent is killed. A cgroup that kubelet, \
     koordinator, katalyst or senpai manages is left alone.\n\n\
+    Pages of a zram device that were unused for long enough are compressed again, and written to its backing device, \
+    incompressible ones first. The kernel holds each writeback to what is left of flash_per_day, whoever wrote the rest \
+    of it; a day is one of UTC. A page that is used again comes back by itself.\n\n\
     SIGHUP makes the agent read its configuration again; if that has an error, the one before stays in force. Decisions \
     are printed on standard error and added to agent.log in the folder of the journals, /var/lib/pagewise.\n\n  \
     pagewise agent --check              read the configuration, and name file, line and key of an error\n  \
     sudo pagewise agent --dry-run       print what would be done\n  \
-    sudo pagewise agent --once          decide once for each cgroup, then end\n  \
+    sudo pagewise agent --once          decide once for each cgroup and device, then end\n  \
     sudo pagewise agent status          what the running agent does and has done";
 
 #[derive(Debug, Args)]
@@ -37,7 +46,7 @@ pub(crate) struct Agent {
     /// Print what would be done, and do nothing; writes no file
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// End after one decision for each cgroup; takes at least two intervals if it has many refaults
+    /// End after one decision for each cgroup and device; takes at least two intervals if it has many refaults
     #[arg(long)]
     pub(crate) once: bool,
     /// Read this file, and the files in the folder FILE.d, instead of /etc/pagewise/agent.toml

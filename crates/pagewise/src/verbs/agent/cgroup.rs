@@ -6,7 +6,7 @@ use std::time::Duration;
 use pagewise_agent::{AgingSettings, AgingStep, AgingTarget, other_manager};
 use pagewise_apply::aging::{self, AgingBudget, AgingFailure};
 use pagewise_apply::state_folder;
-use pagewise_model::{AgentLoop, AgentTarget, Aging, AgingEnd, AgingRecord, grouped};
+use pagewise_model::{AgentLimit, AgentLoop, AgentTarget, Aging, AgingEnd, AgingRecord, grouped};
 use pagewise_observe::{HostRoot, Scope, memory_cgroups, process_names, refaults, snapshot};
 use pagewise_terminal::interrupt::Stop;
 
@@ -51,7 +51,7 @@ fn obstacle(host: &HostRoot) -> Option<String> {
 }
 
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct Cgroup {
     pub(super) path: String,
     aging: AgingTarget,
     settings: AgingSettings,
@@ -63,7 +63,7 @@ pub(super) struct Target {
     pub(super) has_decided: bool,
 }
 
-impl Target {
+impl Cgroup {
     /// A target; the agings of the last hour count as its own.
     pub(super) fn new(
         path: &str,
@@ -105,8 +105,10 @@ impl Target {
             loop_: AgentLoop::Aging,
             target: self.path.clone(),
             state: self.state.clone(),
-            actions_in_hour: self.aging.agings_in_hour(now),
-            actions_per_hour: self.settings.agings_per_hour,
+            limit: AgentLimit::Actions {
+                actions_in_hour: self.aging.agings_in_hour(now),
+                actions_per_hour: self.settings.agings_per_hour,
+            },
         }
     }
 
