@@ -492,7 +492,7 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         name: "agent",
-        proves: "pagewise agent: ages what the kernel does not age, writes unused pages of zram within a limit",
+        proves: "pagewise agent: ages what the kernel does not age, writes unused pages of zram within a limit, its service",
         inputs: &[
             Alone(&["agent", "apply", "observe"]),
             GUEST_TESTS,
@@ -501,9 +501,10 @@ pub(crate) const GROUPS: &[Group] = &[
                 "crates/pagewise/tests/guest/agent",
                 "crates/pagewise/src/verbs/agent.rs",
                 "crates/pagewise/src/verbs/agent",
+                "packaging/systemd/pagewise-agent.service",
             ]),
         ],
-        minutes: 8.0,
+        minutes: 9.0,
         runs: guests(&["agent::"]),
     },
     Group {
