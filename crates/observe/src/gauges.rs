@@ -109,7 +109,7 @@ impl HostGauges<'_> {
     /// read. `None` if there is no such device.
     #[must_use]
     pub fn zram_device(self, number: u32) -> Option<Zram> {
-        self.0.let_go();
+        self.0.close_held_folders();
         zram::read_stored(self.0, number)
     }
 
@@ -117,7 +117,7 @@ impl HostGauges<'_> {
     /// bytes.
     #[must_use]
     pub fn device_size(self, name: &str) -> Option<Bytes> {
-        self.0.let_go();
+        self.0.close_held_folders();
         let sectors: u64 = self.0.number_at(&format!("sys/class/block/{name}/size")).get()?;
         sectors.checked_mul(512).map(Bytes::new)
     }

@@ -247,7 +247,7 @@ impl Agent {
         }
         match recover(&state_folder(), Conflicts::Keep) {
             Ok(runs) => {
-                for line in runs.iter().flat_map(text::recovered) {
+                for line in runs.iter().flat_map(text::describe_recovered) {
                     self.decide(None, line);
                 }
             }

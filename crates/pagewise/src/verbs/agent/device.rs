@@ -254,7 +254,7 @@ impl Device {
             return Ok(WriteEnd::Spent);
         }
         let (mut writeback, left_behind) = Writeback::begin(&state_folder(), self.number, epoch)?;
-        at.lines.extend(left_behind.iter().flat_map(text::recovered));
+        at.lines.extend(left_behind.iter().flat_map(text::describe_recovered));
         let mut written = Ok(WriteEnd::Complete);
         for kind in KINDS {
             written = self.write_kind(kind, &mut writeback, epoch, at);
