@@ -18,7 +18,7 @@ impl PoolMemory {
     /// # Errors
     /// ENOMEM if the pool has too few free pages, EINVAL if there is no pool of that size.
     pub fn map(bytes: usize, page: Bytes) -> io::Result<Self> {
-        Region::pool(bytes, page.get()).map(Self)
+        Region::map_pool(bytes, page.get()).map(Self)
     }
 
     /// The pool's memory as 64-bit words.

@@ -106,7 +106,7 @@ pub(super) fn redact_to_presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
 /// from being set.
 pub(super) fn redact_sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     redact_lines(bytes, |line| {
-        let assignment = pagewise_settings::sysctl::assignment(line)?;
+        let assignment = pagewise_settings::sysctl::parse_assignment(line)?;
         let value = assignment.value.unwrap_or_default();
         words(&value).all(is_number).then(|| line.to_vec())
     })
@@ -143,7 +143,7 @@ pub(super) fn redact_udev_rules_of_package(names: &mut Names, bytes: &[u8]) -> O
 /// Keeps the options of kernel modules that concern memory.
 pub(super) fn redact_modprobe(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     redact_lines(bytes, |line| {
-        let (module, options) = pagewise_settings::modules::options(line)?;
+        let (module, options) = pagewise_settings::modules::parse_options(line)?;
         let is_known = |(key, value): &&(String, String)| {
             pagewise_settings::modules::is_parameter(module, key) && is_plain(value.as_bytes())
         };
@@ -161,7 +161,8 @@ pub(super) fn redact_modprobe_of_package(names: &mut Names, bytes: &[u8]) -> Opt
 /// Keeps the names of the modules loaded at boot that concern memory.
 pub(super) fn redact_modules_load(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     redact_lines(bytes, |line| {
-        pagewise_settings::modules::loaded_module(line).map(|module| module.as_bytes().to_vec())
+        pagewise_settings::modules::parse_loaded_module(line)
+            .map(|module| module.as_bytes().to_vec())
     })
 }
 
@@ -175,10 +176,10 @@ pub(super) fn redact_generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     redact_lines(bytes, |line| {
         let section = line.trim_ascii().strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
         if let Some(section) = section {
-            let known = pagewise_settings::zram_managers::zram_section(section);
+            let known = pagewise_settings::zram_managers::parse_zram_section(section);
             return Some(known.map_or(b"[other]".to_vec(), |_| line.to_vec()));
         }
-        let (key, value) = pagewise_settings::zram_managers::generator_key(line)?;
+        let (key, value) = pagewise_settings::zram_managers::parse_generator_line(line)?;
         let is_kept = match key {
             "compression-algorithm"
             | "swap-priority"
@@ -194,7 +195,7 @@ pub(super) fn redact_generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 /// Keeps the settings of zram-tools for its zram device.
 pub(super) fn redact_zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     redact_lines(bytes, |line| {
-        let (key, value) = pagewise_settings::zram_managers::zram_tools_key(line)?;
+        let (key, value) = pagewise_settings::zram_managers::parse_zram_tools_line(line)?;
         is_plain(value).then(|| [key.as_bytes(), b"=", value].concat())
     })
 }
@@ -203,7 +204,7 @@ pub(super) fn redact_zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> 
 /// labels.
 pub(super) fn redact_fstab(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     redact_lines(bytes, |line| {
-        let swap = pagewise_settings::swap_areas::fstab_line(line)?;
+        let swap = pagewise_settings::swap_areas::parse_fstab_line(line)?;
         let area = redact_area(names, &swap.area);
         let priority = match swap.priority.as_str() {
             "default" => "defaults".to_owned(),
@@ -226,7 +227,7 @@ fn redact_area(names: &mut Names, area: &[u8]) -> String {
 /// Keeps the swap area of a swap unit, and its priority.
 pub(super) fn redact_swap_unit(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     redact_lines(bytes, |line| {
-        let (key, value) = pagewise_settings::swap_areas::unit_key(line)?;
+        let (key, value) = pagewise_settings::swap_areas::parse_unit_line(line)?;
         match key {
             "What" => Some(format!("What={}", redact_area(names, value)).into_bytes()),
             "Priority" => is_number(value).then(|| line.to_vec()),
@@ -242,7 +243,7 @@ pub(super) fn redact_swap_unit(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8
 /// Keeps the properties of a systemd unit that limit memory; drops a unit that has none.
 pub(super) fn redact_unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let kept = redact_lines(bytes, |line| {
-        let (name, _, value) = pagewise_settings::units::property(line)?;
+        let (name, _, value) = pagewise_settings::units::parse_property(line)?;
         is_plain(value).then(|| [name.as_bytes(), b"=", value].concat())
     });
     keep_unless_empty(kept)
@@ -258,7 +259,10 @@ fn redact_profile_names(names: &mut Names, bytes: &[u8]) -> String {
     let known = parts.filter_map(|name| {
         // `-` before a profile means that the profile may be missing
         let (mark, name) = name.strip_prefix(b"-").map_or(("", name), |name| ("-", name));
-        Some(format!("{mark}{}", names.tuned_profile(pagewise_settings::tuned::plain(name)?)))
+        Some(format!(
+            "{mark}{}",
+            names.tuned_profile(pagewise_settings::tuned::plain_profile_name(name)?)
+        ))
     });
     known.collect::<Vec<String>>().join(", ")
 }
@@ -276,8 +280,10 @@ pub(super) fn redact_tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> 
 /// headers with replaced names. A line that makes TuneD reject the profile becomes `?`, which has
 /// the same effect.
 pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    use pagewise_settings::tuned::{MERGING, include, is_fixed, section, setting, shape};
-    let shape = shape(bytes);
+    use pagewise_settings::tuned::{
+        MERGING, describe_shape, is_fixed, parse_include, section, settings_of_option,
+    };
+    let shape = describe_shape(bytes);
     let mut current: &[u8] = b"other";
     let mut number = 0;
     redact_lines(bytes, |line| {
@@ -298,12 +304,12 @@ pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
                 format!("[{shown}-{}]", names.tuned_section(name)).into_bytes()
             });
         }
-        if let Some(included) = include(line) {
+        if let Some(included) = parse_include(line) {
             return Some(format!("include={}", redact_profile_names(names, included)).into_bytes());
         }
         let (key, value) = split_option(line)?;
         let is_merging = MERGING.iter().any(|known| known.as_bytes() == key);
-        let value = match setting(current, key, value) {
+        let value = match settings_of_option(current, key, value) {
             // the value is replaced, but the line is kept, because it overrides earlier lines
             Some((_, value)) if !is_fixed(&value) => return Some([key, b"=?"].concat()),
             Some((_, value)) => value,

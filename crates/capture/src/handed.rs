@@ -67,7 +67,7 @@ fn error_too_large() -> io::Error {
 }
 
 /// Whether a name refers to a file below the folder into which it is written.
-pub fn stays_below(name: &str) -> bool {
+pub fn is_below_folder(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn only_names_below_the_folder_are_taken() {
-        assert!(stays_below("end/proc/meminfo") && stays_below("host.toml"));
+        assert!(is_below_folder("end/proc/meminfo") && is_below_folder("host.toml"));
         for name in ["", "/etc/passwd", "../x", "a/../../x", "./x", ".."] {
-            assert!(!stays_below(name), "{name}");
+            assert!(!is_below_folder(name), "{name}");
         }
     }
 }

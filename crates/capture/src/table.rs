@@ -189,8 +189,8 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
     }
     let (folder, file) = path.rsplit_once('/')?;
     if let Some((place, profile)) = folder.rsplit_once('/').filter(|_| file == tuned::FILE) {
-        let profile =
-            tuned::plain(profile.as_bytes()).filter(|_| tuned::FOLDERS.contains(&place))?;
+        let profile = tuned::plain_profile_name(profile.as_bytes())
+            .filter(|_| tuned::FOLDERS.contains(&place))?;
         return Some((
             format!("{place}/{}/{file}", names.tuned_profile(profile)),
             by::redact_tuned,

@@ -135,7 +135,7 @@ fn what_files_set_stays_with_its_order() {
         let lines = owned.iter().flat_map(|it| it.owners.iter().map(move |line| (it, line)));
         let line = |(it, line): (&KnobOwnership, &PersistentSetting)| {
             let effect = matches!(line.effect, Effect::Applied);
-            let wins = it.winning().map(PersistentSetting::wanted);
+            let wins = it.winning_line().map(PersistentSetting::wanted);
             let knob = it.target.knob().unwrap_or_default();
             let place = line.value.source.line_number();
             format!("{:?} {knob} {} {place:?} {effect} {wins:?}", line.mechanism, line.wanted())

@@ -40,7 +40,7 @@ impl Timeline {
 
     /// Begins a recording that stays on this machine: it keeps the names of programs, cgroups,
     /// configuration files and the host, and must not be sent to anybody.
-    pub fn begin_here(tape: Tape) -> Self {
+    pub fn begin_on_this_machine(tape: Tape) -> Self {
         let mut names = Names::of_this_machine(&tape);
         let manifest = Capture::with_description_only(&tape, &mut names).manifest;
         let mut timeline = Self::empty(names, manifest);
@@ -81,7 +81,7 @@ impl Timeline {
 
     /// Whether a recording that began with [`Self::stream`] can hold the last reading.
     #[must_use]
-    pub fn fits(&self) -> bool {
+    pub fn can_hold_last_reading(&self) -> bool {
         recording::is_small_enough(&self.files) && self.work <= MAX_WORK
     }
 

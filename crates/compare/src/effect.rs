@@ -8,7 +8,7 @@
 use pagewise_model::knob::{Access, KNOBS, Knob, Undo};
 use pagewise_model::{
     ActivityChange, Bytes, ObservedEffect, PressureChange, SettingChange, SizeChange, Snapshot,
-    grouped, shell_quoted,
+    group_digits, quote_for_shell,
 };
 
 /// A difference of less than this, in percent of the larger value, is not reported as better or
@@ -65,7 +65,12 @@ impl Add for ObservedEffect {
     fn add_pressure(&mut self, change: &PressureChange) {
         let (Some(then), Some(now)) = (change.before.get(), change.after.get()) else { return };
         if !change.name.starts_with("cpu") && differs(then.get(), now.get(), LEAST_PRESSURE) {
-            let text = format!("pressure ({}) {} → {}", change.name, then.of_time(), now.of_time());
+            let text = format!(
+                "pressure ({}) {} → {}",
+                change.name,
+                then.format_share_of_time(),
+                now.format_share_of_time()
+            );
             self.add(now < then, text);
         }
     }
@@ -93,7 +98,7 @@ fn differs(then: f64, now: f64, least: f64) -> bool {
 fn format_per_second(rate: f64, page: Option<Bytes>) -> String {
     match page {
         Some(page) => format!("{}/s", Bytes::new((rate * page.get() as f64) as u64)),
-        None => format!("{}/s", grouped(rate.round() as u64)),
+        None => format!("{}/s", group_digits(rate.round() as u64)),
     }
 }
 
@@ -103,7 +108,7 @@ pub(crate) fn trial_command(before: &Snapshot, settings: &[SettingChange]) -> Op
     let (mut a, mut b) = (String::new(), String::new());
     for change in settings.iter().filter(|change| can_be_lent(before, change)) {
         let (Some(from), Some(to)) = (&change.from, &change.to) else { continue };
-        let arm = |value: &str| shell_quoted(&format!("{}={value}", change.name));
+        let arm = |value: &str| quote_for_shell(&format!("{}={value}", change.name));
         a.push_str(&format!("--a {} ", arm(from.as_str())));
         b.push_str(&format!("--b {} ", arm(to.as_str())));
     }

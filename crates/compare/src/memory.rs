@@ -66,7 +66,7 @@ fn compare_compressed(before: &Snapshot, after: &Snapshot) -> [SizeChange; 4] {
 
 /// Returns the sum over all devices; not read if there are no devices.
 fn sum(host: &Snapshot, pick: impl Fn(&pagewise_model::Zram) -> &Reading<Bytes>) -> Reading<Bytes> {
-    let known = host.compressed().map(pick).filter(|size| size.value().is_some());
+    let known = host.compressed_devices().map(pick).filter(|size| size.value().is_some());
     let add = |sum: Reading<Bytes>, one: &Reading<Bytes>| match (sum.get(), one.get()) {
         (Some(sum), Some(size)) => one.clone().map(|_| sum.saturating_add(size)),
         _ => one.clone(),

@@ -176,8 +176,9 @@ fn evidence_of_another_start(before: &Snapshot, after: &Snapshot, shared: usize)
     let between = (after.taken.unix_seconds - before.taken.unix_seconds).abs();
     let apart = (other - one).abs();
     let order = if other > one { "after" } else { "before" };
-    (apart > SET + SLEWED * between)
-        .then(|| format!("the second was booted {} {order} the first", duration::rough(apart)))
+    (apart > SET + SLEWED * between).then(|| {
+        format!("the second was booted {} {order} the first", duration::format_rough(apart))
+    })
 }
 
 /// Returns facts which show different boots: a counter that only increases while a kernel runs is

@@ -70,7 +70,7 @@ fn describe_tier(tier: &Tier) -> Name {
 }
 
 fn devices(host: &Snapshot) -> BTreeMap<String, Name> {
-    let ready = host.compressed().filter(|device| device.initialised.get() == Some(true));
+    let ready = host.compressed_devices().filter(|device| device.initialised.get() == Some(true));
     ready.map(|device| (device.name(), describe_device(device))).collect()
 }
 
@@ -130,7 +130,7 @@ fn instance_after(
 /// unknown.
 fn value(reading: &KnobReading) -> Option<Option<Name>> {
     match &reading.live.outcome {
-        Outcome::Value(_) => Some(reading.active().map(Name::from)),
+        Outcome::Value(_) => Some(reading.active_word().map(Name::from)),
         Outcome::Absent(_) if was_asked(&reading.live) && reading.instance.is_none() => Some(None),
         Outcome::Absent(_) | Outcome::Denied(_) => None,
     }

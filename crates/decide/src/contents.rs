@@ -30,25 +30,25 @@ pub fn diagnose_contents(interval: &Interval, estimates: &[Estimate]) -> Vec<Fin
 
 /// Whether a sample of page contents could lead to a finding on this host. If not, sampling is not
 /// worth its cost.
-pub fn contents_may_tell(interval: &Interval) -> bool {
+pub fn is_sampling_useful(interval: &Interval) -> bool {
     huge_share(&interval.end).is_some_and(|share| share.get() >= WORTH_PERCENT)
 }
 
 /// The reason why the sample does not show how much of the memory in huge pages is zeros. `None` if
 /// it shows this, or if huge pages hold little memory on this host.
-pub fn unknown_contents(interval: &Interval, estimates: &[Estimate]) -> Option<String> {
-    let read = estimates.first().filter(|_| contents_may_tell(interval))?;
+pub fn explain_unknown_contents(interval: &Interval, estimates: &[Estimate]) -> Option<String> {
+    let read = estimates.first().filter(|_| is_sampling_useful(interval))?;
     let why = read.partial.as_ref()?;
     let sampled = Waste::from_estimate(read).map_or(0.0, |waste| waste.sampled);
     (sampled < SEEN).then(|| {
-        name_unknown_contents(&format!(
+        describe_unknown_contents(&format!(
             "only {sampled:.0} pages of it were read, and at least {SEEN:.0} are needed ({why})"
         ))
     })
 }
 
-/// A sentence that says what is unknown because no pages were read, although [`contents_may_tell`].
-pub fn name_unknown_contents(why: &str) -> String {
+/// A sentence that says what is unknown because no pages were read, although [`is_sampling_useful`].
+pub fn describe_unknown_contents(why: &str) -> String {
     format!("how much of the memory in huge pages is zeros: {why}")
 }
 

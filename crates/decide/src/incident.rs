@@ -562,8 +562,10 @@ impl Teller {
         }
         let passed = at - before.unix_seconds;
         if passed > (usual * GAP).max(SHORTEST_GAP) {
-            let text =
-                format!("no reading for {} before this", pagewise_model::duration::rough(passed));
+            let text = format!(
+                "no reading for {} before this",
+                pagewise_model::duration::format_rough(passed)
+            );
             self.add_event(at, IncidentEventKind::Gap, text);
         }
         for (name, value) in &now.settings {

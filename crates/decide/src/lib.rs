@@ -31,14 +31,16 @@ mod verdict;
 pub mod watch;
 
 use contents::CONTENTS_RULES;
-pub use contents::{contents_may_tell, diagnose_contents, name_unknown_contents, unknown_contents};
+pub use contents::{
+    describe_unknown_contents, diagnose_contents, explain_unknown_contents, is_sampling_useful,
+};
 pub use explain::{explanations, rules};
 pub use limits::{LimitInputs, survey_limits};
 
 use pagewise_model::{Finding, Interval};
 
 pub use service::judge_service;
-pub use verdict::{host_is_short, judge, only_nodes_are_short};
+pub use verdict::{are_only_nodes_short, is_host_short, judge};
 
 /// A rule: detects one problem of a host and reports it as findings.
 #[derive(Debug, Clone, Copy)]

@@ -86,7 +86,7 @@ fn cost(interval: &Interval, finding: &Finding) -> Option<f64> {
             of_ram(host.memory.shmem.get()?.saturating_sub(deleted))
         }
         "memory-locked" => of_ram(host.memory.unevictable.get()?),
-        "swap-full" => of_ram(tiers::held_on_disk(host)),
+        "swap-full" => of_ram(tiers::stored_on_disk(host)),
         _ => of_ram(stranded_memory(interval, finding)?),
     }
 }
@@ -111,7 +111,7 @@ fn group_cost(interval: &Interval, finding: &Finding) -> Option<f64> {
 
 /// Returns the memory of the process or group that this finding is about.
 fn memory_of_grower(interval: &Interval, finding: &Finding) -> Option<Bytes> {
-    let growing = growth::growing(interval).into_iter();
+    let growing = growth::find_growing(interval).into_iter();
     let is_it = |name: &str| finding.what.contains(name);
     let found = growing.filter(|growth| match growth.grower {
         Grower::Process(process) => is_it(&format!("(pid {})", process.pid)),
@@ -143,12 +143,12 @@ fn stranded_memory(interval: &Interval, finding: &Finding) -> Option<Bytes> {
         }
         "shared-memory-left" => {
             let left = host.memory_files.segments.iter().filter(|it| it.attached.get() == Some(0));
-            Some(left.filter_map(pagewise_model::SharedSegment::held).sum())
+            Some(left.filter_map(pagewise_model::SharedSegment::held_bytes).sum())
         }
         "memory-unexplained" if finding.title.starts_with(BALLOON_TITLE) => {
             host.balloon()?.size_in_total()
         }
-        "memory-unexplained" => unexplained::unexplained(host),
+        "memory-unexplained" => unexplained::unexplained_memory(host),
         _ => None,
     }
 }
@@ -156,7 +156,7 @@ fn stranded_memory(interval: &Interval, finding: &Finding) -> Option<Bytes> {
 /// Returns the memory in deleted files that are kept open by the process with the most of them.
 fn memory_in_deleted_files(interval: &Interval) -> Option<Bytes> {
     let files = &interval.end.memory_files;
-    let holders = memory_files::holders(files, |kind| kind == DeletedKind::Tmpfs);
+    let holders = memory_files::find_holders(files, |kind| kind == DeletedKind::Tmpfs);
     holders.first().map(|holder| holder.bytes)
 }
 

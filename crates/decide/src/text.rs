@@ -9,7 +9,7 @@ const UNDO: &str = "undo with ";
 
 use pagewise_facts::swap_disk::SwapDisk;
 use pagewise_model::{Bytes, Target};
-pub(crate) use pagewise_model::{grouped as count, shell_quoted as quoted};
+pub(crate) use pagewise_model::{group_digits as count, quote_for_shell as quoted};
 
 /// Formats a number with its noun in singular or plural: `1 page`, `2 pages`.
 pub(crate) fn count_of(number: u64, one: &str) -> String {

@@ -17,7 +17,7 @@ const LEAST: f64 = 0.05;
 
 /// Summarises the samples of a watched program, which must be in order of time.
 #[must_use]
-pub fn course(samples: &[WatchSample]) -> WatchCourse {
+pub fn summarize(samples: &[WatchSample]) -> WatchCourse {
     let at = |sample: &WatchSample| Some((sample.seconds, covered_share(sample)?));
     WatchCourse {
         phases: phases(samples),

@@ -3,7 +3,7 @@
 
 use pagewise_model::{
     Bar, Bytes, Name, NamedValue, NextCommand, Pages, Percent, Quantity, Reading, Section,
-    Snapshot, grouped,
+    Snapshot, group_digits,
 };
 
 /// A page that is being built.
@@ -73,7 +73,7 @@ pub(crate) fn setting(host: &Snapshot, name: &str) -> NamedValue {
 /// Returns the active word of a setting, if its file lists all words with the active one in
 /// brackets.
 fn active_word(knob: &pagewise_model::knob::KnobReading) -> Reading<Name> {
-    let active = knob.active().map(Name::from);
+    let active = knob.active_word().map(Name::from);
     knob.live.clone().map(|live| active.unwrap_or(live))
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn counter(host: &Snapshot, name: &str) -> NamedValue {
 
 /// Formats a number with thousands separators as a value of the page.
 pub(crate) fn count(name: &str, reading: Reading<u64>) -> NamedValue {
-    let reading = reading.map(|number| Name::from(grouped(number).as_str()));
+    let reading = reading.map(|number| Name::from(group_digits(number).as_str()));
     NamedValue { name: name.to_owned(), reading }
 }
 

@@ -56,7 +56,7 @@ fn values_are_those_of_the_host() {
     let swappiness = explain(&host, "swappiness").unwrap();
     let value = values(&swappiness).next().unwrap();
     let knob = host.knob("vm.swappiness").unwrap();
-    assert_eq!(value.reading.value().map(ToString::to_string).as_deref(), knob.active());
+    assert_eq!(value.reading.value().map(ToString::to_string).as_deref(), knob.active_word());
     assert_eq!(value.reading.source, knob.live.source);
 }
 

@@ -53,14 +53,14 @@ impl GroupPair<'_> {
         let before = self.before?;
         let shmem = |group: &Cgroup| group.shmem.get().unwrap_or(Bytes::new(0));
         let swapped_shmem = shmem(before).saturating_sub(shmem(self.now));
-        let added = i64::try_from(anonymous(self.now)?.get()).ok()?
-            - i64::try_from(anonymous(before)?.get()).ok()?;
+        let added = i64::try_from(anonymous_memory(self.now)?.get()).ok()?
+            - i64::try_from(anonymous_memory(before)?.get()).ok()?;
         Some(added.saturating_sub(i64::try_from(swapped_shmem.get()).ok()?))
     }
 
     /// How often the limits of this group were reached over the interval. In version 2 this
     /// includes its child groups, which the caller has to subtract.
-    pub fn reached_limit(&self) -> Option<u64> {
+    pub fn count_limit_events(&self) -> Option<u64> {
         let is_set = |limit: &Reading<Limit>| limit.get().is_some_and(is_limit);
         let max = is_set(&self.now.max).then(|| self.change(|group| &group.events.max));
         let high = is_set(&self.now.high).then(|| self.change(|group| &group.events.high));
@@ -115,18 +115,18 @@ pub fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
 
 /// How much memory of a group cannot be dropped, only swapped: all except reclaimable slab and
 /// page cache of files on disk.
-pub fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
+pub fn unreclaimable_memory(group: &Cgroup) -> Option<Bytes> {
     let cache = group.file.get()?.saturating_sub(group.shmem.get().unwrap_or(Bytes::new(0)));
     let slab = group.stat.get("slab_reclaimable").get().unwrap_or(0);
     Some(group.current.get()?.saturating_sub(cache).saturating_sub(Bytes::new(slab)))
 }
 
 /// Anonymous memory of a group in RAM and in swap.
-/// [`Process::anonymous`](pagewise_model::Process::anonymous) is the same sum for a process.
+/// [`Process::anonymous_memory`](pagewise_model::Process::anonymous_memory) is the same sum for a process.
 ///
 /// `memory.current` is not suitable: the kernel updates it at once but `memory.stat` up to two
 /// seconds later, so their difference would show a burst of page cache as growth.
-pub fn anonymous(group: &Cgroup) -> Option<Bytes> {
+pub fn anonymous_memory(group: &Cgroup) -> Option<Bytes> {
     let swapped = group.swap_current.get().unwrap_or(Bytes::new(0));
     Some(group.anon.get()?.saturating_add(swapped))
 }
@@ -136,7 +136,7 @@ pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     if group.swappiness.get() == Some(0) {
         return Some(Bytes::new(0));
     }
-    let of_host = room::room(host)?.swap?;
+    let of_host = room::measure_headroom(host)?.swap?;
     Some(match group.swap_max.get() {
         Some(Limit::Bytes(limit)) => {
             let held = group.swap_current.get().unwrap_or(Bytes::new(0));
@@ -177,7 +177,8 @@ pub fn is_own_process(process: &Process) -> bool {
 /// The process with the most anonymous memory in this group and its descendants, and the size of
 /// that memory.
 pub fn largest_process<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<(&'a Process, Bytes)> {
-    let inside = host.processes.list.iter().filter(|process| holds(&group.path, process));
+    let inside =
+        host.processes.list.iter().filter(|process| contains_process(&group.path, process));
     inside.filter_map(|process| Some((process, process.anonymous()?))).max_by_key(|(_, it)| *it)
 }
 
@@ -195,7 +196,7 @@ pub fn is_in(path: &str, above: &str) -> bool {
 }
 
 /// Whether a process is in the group with this path, or in a descendant.
-pub fn holds(group: &Name, process: &Process) -> bool {
+pub fn contains_process(group: &Name, process: &Process) -> bool {
     process.cgroup.value().is_some_and(|own| is_in(own.as_str(), group.as_str()))
 }
 
@@ -217,7 +218,7 @@ pub fn find<'a>(host: &'a Snapshot, typed: &str) -> Option<&'a Cgroup> {
 /// Finds the groups of a systemd unit, by its name with or without `.service`, or of a container,
 /// by its ID, a prefix of the ID, or its LXC name. There are several groups only if several users
 /// have such a unit, or if several IDs have this prefix.
-pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
+pub fn find_by_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
     let service = format!("{unit}.service");
     let is_it = |group: &&Cgroup| {
         let last = group.path.as_str().rsplit('/').next().unwrap_or_default();
@@ -292,7 +293,7 @@ mod tests {
     #[test]
     fn a_unit_may_be_that_of_several_users() {
         let host = host();
-        let paths = |unit| of_unit(&host, unit).len();
+        let paths = |unit| find_by_unit(&host, unit).len();
         assert_eq!((paths("db"), paths("db.service"), paths("web"), paths("ab")), (2, 2, 1, 1));
         assert_eq!(paths("no"), 0);
     }
@@ -314,7 +315,7 @@ mod tests {
                 .push(Cgroup { path: Name::from(path.as_str()), ..Cgroup::default() });
         }
         let paths = |unit: &str| -> Vec<String> {
-            of_unit(&host, unit).iter().map(|group| group.path.as_str().to_owned()).collect()
+            find_by_unit(&host, unit).iter().map(|group| group.path.as_str().to_owned()).collect()
         };
         let docker = format!("/docker/{one}");
         for id in ["5f3c1", "5f3c1d0e77aa", &one, "docker 5f3c1d0e77aa"] {

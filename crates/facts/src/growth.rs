@@ -86,7 +86,7 @@ impl Grower<'_> {
     /// Whether the process or group is in the cgroup `group`.
     fn is_in(&self, group: &Cgroup) -> bool {
         match self {
-            Self::Process(process) => groups::holds(&group.path, process),
+            Self::Process(process) => groups::contains_process(&group.path, process),
             Self::Group(below) => groups::is_below(below, group),
         }
     }
@@ -171,9 +171,9 @@ impl GrowthLimit<'_> {
 /// Finds all processes that would fill memory, or reach the limit of a cgroup, within the hour, and
 /// all groups whose processes would do so only together. Sustained growth comes first, then the
 /// growth that reaches its limit soonest.
-pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
+pub fn find_growing(interval: &Interval) -> Vec<Growth<'_>> {
     let host = &interval.end;
-    let of_host = room::room(host).map(|room| room.bytes_left());
+    let of_host = room::measure_headroom(host).map(|room| room.bytes_left());
     let changes: Vec<GrowingProcess<'_>> =
         interval.process_changes().iter().filter_map(GrowingProcess::new).collect();
     let mut growing: Vec<Growth<'_>> =
@@ -222,7 +222,8 @@ fn has_actor(
         return true;
     }
     let mut returning = 0;
-    for change in changes.iter().filter(|change| groups::holds(path, change.change.end)) {
+    for change in changes.iter().filter(|change| groups::contains_process(path, change.change.end))
+    {
         if is_half(change.added) {
             return true;
         }
@@ -297,7 +298,7 @@ struct GrowingGroup<'a> {
 impl<'a> GrowingGroup<'a> {
     fn new(pair: &GroupPair<'a>) -> Option<Self> {
         let added = pair.growth().filter(|&added| added >= NOISE)?;
-        let held = groups::anonymous(pair.now)?;
+        let held = groups::anonymous_memory(pair.now)?;
         Some(Self { pair: *pair, held, added, seconds: pair.seconds? })
     }
 
@@ -363,8 +364,11 @@ fn growth_of_group<'a>(
         size: growing.compare_with_peak(),
     };
     let oldest = || {
-        let processes =
-            host.processes.list.iter().filter(|process| groups::holds(&group.path, process));
+        let processes = host
+            .processes
+            .list
+            .iter()
+            .filter(|process| groups::contains_process(&group.path, process));
         processes.filter_map(|process| host.age(process)).map(pagewise_model::Millis::get).max()
     };
     growth.foresee(host, Some(group.path.as_str()), oldest, of_host)
@@ -454,7 +458,7 @@ fn nearest_limit<'a>(
     let limits = host.cgroups.groups.iter().filter(is_around).flat_map(|group| {
         [&group.max, &group.high].into_iter().filter_map(move |reading| {
             let size = reading.get()?.bytes()?;
-            let held = groups::unreclaimable(group)?;
+            let held = groups::unreclaimable_memory(group)?;
             let swap = groups::swap_room(host, group).unwrap_or(Bytes::new(0));
             let left = size.saturating_sub(held).saturating_add(swap);
             Some((left, GrowthLimit::Group(GroupLimit { group, size, reading })))

@@ -46,7 +46,7 @@ fn per_second(refaults: &[Change]) -> f64 {
 
 /// Finds the limit on reads, of the group itself or of an ancestor, that explains why the group
 /// waits for pages. `None` if no limit explains it, or if the counters are not known.
-pub fn throttled<'a>(interval: &'a Interval, group: &Cgroup) -> Option<Throttled<'a>> {
+pub fn find_throttling_limit<'a>(interval: &'a Interval, group: &Cgroup) -> Option<Throttled<'a>> {
     let pairs = groups::pairs(interval);
     let own_and_above = pairs
         .iter()
@@ -129,7 +129,7 @@ mod tests {
 
     fn found(interval: &Interval) -> Option<(String, Option<Bytes>)> {
         let group = interval.end.cgroups.group(GROUP).unwrap();
-        throttled(interval, group).map(|it| (it.limit.device.to_string(), it.bytes))
+        find_throttling_limit(interval, group).map(|it| (it.limit.device.to_string(), it.bytes))
     }
 
     #[test]

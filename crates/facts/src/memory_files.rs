@@ -20,7 +20,7 @@ pub struct Holder<'a> {
 
 /// Finds processes that keep deleted files of the chosen kinds open, the one with the most memory
 /// in them first. A file that several processes keep open is counted for only one of them.
-pub fn holders<'a>(
+pub fn find_holders<'a>(
     files: &'a MemoryFiles,
     matches: impl Fn(DeletedKind) -> bool,
 ) -> Vec<Holder<'a>> {

@@ -13,7 +13,7 @@ pub const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);
 pub fn measured_ratio(host: &Snapshot) -> Option<Ratio> {
     let stat =
         |device: &Zram| Some((device.mm_stat.original.get()?, device.mm_stat.memory_used.get()?));
-    let known: Vec<(Bytes, Bytes)> = host.compressed().filter_map(stat).collect();
+    let known: Vec<(Bytes, Bytes)> = host.compressed_devices().filter_map(stat).collect();
     let stored: Bytes = known.iter().map(|(stored, _)| *stored).sum();
     let used: Bytes = known.iter().map(|(_, used)| *used).sum();
     Ratio::from_sizes(stored, used).filter(|_| stored >= ENOUGH_STORED)

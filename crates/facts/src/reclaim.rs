@@ -46,12 +46,12 @@ pub struct Rereading {
 
 /// Returns the refaults of file pages, if the kernel still reclaims pages and tasks wait for the
 /// refaults.
-pub fn rereading(interval: &Interval) -> Option<Rereading> {
+pub fn find_rereading(interval: &Interval) -> Option<Rereading> {
     let refaults = file_refaults(interval)?;
     let dropped = dropped_pages(interval)?;
     let major_faults = interval.vmstat("pgmajfault")?;
     let drops = dropped.change.delta as f64 >= refaults.change.delta as f64 * DROPPED_PER_REFAULT;
-    (drops && hurts(&refaults.change, &major_faults)).then_some(Rereading {
+    (drops && are_harmful(&refaults.change, &major_faults)).then_some(Rereading {
         refaults,
         dropped,
         major_faults,
@@ -59,7 +59,7 @@ pub fn rereading(interval: &Interval) -> Option<Rereading> {
 }
 
 /// Whether refaults, and the major faults that they cause, are above the noise level.
-pub fn hurts(refaults: &Change, major_faults: &Change) -> bool {
+pub fn are_harmful(refaults: &Change, major_faults: &Change) -> bool {
     refaults.per_second >= REFAULTS_PER_SECOND && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
 }
 
@@ -88,8 +88,8 @@ impl Thrashing {
 
 /// Computes what share of all reads and page faults is due to pages that were reclaimed shortly
 /// before.
-pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
-    let rereading = rereading(interval)?;
+pub fn measure_thrashing(interval: &Interval) -> Option<Thrashing> {
+    let rereading = find_rereading(interval)?;
     let page_size = interval.end.page_size();
     let refaulted = rereading.refaults.change.delta as f64 * page_size.get() as f64;
     // the kernel counts pgpgin in KiB
@@ -152,7 +152,7 @@ pub fn scanned_pages(host: &Snapshot) -> Option<Total> {
 
 /// Pages scanned since boot, including reclaim inside cgroups. Before Linux 5.8 this is the same as
 /// [`scanned_pages`].
-pub fn scanned_anywhere(host: &Snapshot) -> Option<Total> {
+pub fn pages_scanned_anywhere(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_anon + pgscan_file", ["pgscan_anon", "pgscan_file"])
         .or_else(|| scanned_pages(host))
 }

@@ -26,10 +26,10 @@ pub struct Headroom {
 
 /// Computes the headroom of a host; `None` if the kernel does not report the size of RAM or the
 /// available memory.
-pub fn room(host: &Snapshot) -> Option<Headroom> {
+pub fn measure_headroom(host: &Snapshot) -> Option<Headroom> {
     Some(Headroom {
         total: host.memory.total.get().filter(|&total| total > Bytes::new(0))?,
-        available: available(host)?,
+        available: available_memory(host)?,
         swap: swap_room(host),
         swap_filled: swap_filled_percent(host),
     })
@@ -37,7 +37,7 @@ pub fn room(host: &Snapshot) -> Option<Headroom> {
 
 /// Memory that programs can get without swapping: `MemAvailable` plus the part of ZFS's cache that
 /// is freed when memory is short, which the kernel does not include.
-pub fn available(host: &Snapshot) -> Option<Bytes> {
+pub fn available_memory(host: &Snapshot) -> Option<Bytes> {
     let of_zfs = host.memory.zfs_cache.reclaimable().unwrap_or_default();
     let total = host.memory.total.get()?;
     Some(host.memory.available.get()?.saturating_add(of_zfs).min(total))
@@ -58,7 +58,7 @@ fn swap_filled_percent(host: &Snapshot) -> Option<Percent> {
 /// RAM that swapping out to all swap areas would still free. It is limited to the memory that can
 /// be swapped out.
 fn swap_room(host: &Snapshot) -> Option<Bytes> {
-    if tiers::swap_is_off(host) {
+    if tiers::is_swap_off(host) {
         return Some(Bytes::new(0));
     }
     let rooms: Option<Vec<Bytes>> = host.tiers.iter().map(|tier| tier_room(host, tier)).collect();
@@ -87,6 +87,6 @@ mod tests {
     #[test]
     fn compressed_swap_frees_a_part_of_what_it_takes() {
         // the device has 3.5 GiB free and a compression ratio of 2
-        assert_eq!(room(&calm().end).unwrap().swap, Some(mib(1792)));
+        assert_eq!(measure_headroom(&calm().end).unwrap().swap, Some(mib(1792)));
     }
 }

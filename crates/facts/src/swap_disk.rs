@@ -45,7 +45,7 @@ pub struct SwapDisk<'a> {
 
 /// Finds the slowest disk to which the kernel swaps, or from which it reads pages back. `None` if
 /// all disks are fast enough, if nothing is swapped to disks, or if this is not known.
-pub fn slow(interval: &Interval) -> Option<SwapDisk<'_>> {
+pub fn find_slow_disk(interval: &Interval) -> Option<SwapDisk<'_>> {
     let (pages_in, pages_out) = pages_of_disks(interval)?;
     let slow = |tier| find_slow_tier(interval, tier, pages_in, pages_out);
     tiers::on_disk(&interval.end).filter_map(slow).max_by(|a, b| {
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn latency_and_queue_are_means_over_the_interval() {
         let interval = host();
-        let disk = slow(&interval).unwrap();
+        let disk = find_slow_disk(&interval).unwrap();
         assert_eq!((disk.name.as_str(), disk.per_second, disk.queue), ("sda", 50.0, 60.0));
         assert_eq!((disk.latency_ms, disk.lowest), (Some(40.0), None));
         assert_eq!((disk.pages_in, disk.pages_out), (50.0, 100.0));
@@ -167,10 +167,10 @@ mod tests {
     fn a_fast_disk_and_an_idle_one_are_not_slow() {
         let mut fast = host();
         set_disk(&mut fast, "sda", [30_000, 12_000, 200, 8_000], 60, 600_000);
-        assert!(slow(&fast).is_none());
+        assert!(find_slow_disk(&fast).is_none());
         let mut idle = host();
         set_disk(&mut idle, "sda", [3, 120, 2, 80], 0, 200);
-        assert!(slow(&idle).is_none());
+        assert!(find_slow_disk(&idle).is_none());
     }
 
     #[test]
@@ -178,11 +178,11 @@ mod tests {
         let mut interval = host();
         interval.end.tiers.push(tier("/dev/zram0", TierKind::Zram, mib(100), 100));
         // how much zram swapped is not known
-        assert!(slow(&interval).is_none());
+        assert!(find_slow_disk(&interval).is_none());
         set_disk(&mut interval, "zram0", [500, 1, 1_000, 1], 0, 2);
-        assert!(slow(&interval).is_none());
+        assert!(find_slow_disk(&interval).is_none());
         set_disk(&mut interval, "zram0", [500, 1, 100, 1], 0, 2);
-        let disk = slow(&interval).unwrap();
+        let disk = find_slow_disk(&interval).unwrap();
         assert_eq!((disk.name.as_str(), disk.pages_in, disk.pages_out), ("sda", 0.0, 90.0));
     }
 
@@ -192,25 +192,25 @@ mod tests {
         set_disk(&mut interval, "sda", [0; 4], 7, 0);
         grow(&mut interval, "pswpin", 0);
         grow(&mut interval, "pswpout", 0);
-        let disk = slow(&interval).unwrap();
+        let disk = find_slow_disk(&interval).unwrap();
         assert_eq!((disk.latency_ms, disk.queue), (None, 7.0));
         interval.start.as_mut().unwrap().disk_stats[0].in_flight =
             Reading::found(0, pagewise_model::Source::none());
-        assert!(slow(&interval).is_none());
+        assert!(find_slow_disk(&interval).is_none());
     }
 
     #[test]
     fn what_is_not_known_is_not_slow() {
         let mut interval = host();
         interval.end.disk_stats.clear();
-        assert!(slow(&interval).is_none());
+        assert!(find_slow_disk(&interval).is_none());
         let mut wrapped = host();
         let start = wrapped.start.as_mut().unwrap();
         start.disk_stats[0].read_time =
             Reading::found(Millis::new(u64::from(u32::MAX)), pagewise_model::Source::none());
-        assert!(slow(&wrapped).is_none());
+        assert!(find_slow_disk(&wrapped).is_none());
         let mut single = host();
         single.start = None;
-        assert!(slow(&single).is_none());
+        assert!(find_slow_disk(&single).is_none());
     }
 }

@@ -104,7 +104,7 @@ pub fn in_ram(host: &Snapshot) -> impl Iterator<Item = &Tier> {
 }
 
 /// Total size of the pages in all swap areas on disks, as far as it is known.
-pub fn held_on_disk(host: &Snapshot) -> Bytes {
+pub fn stored_on_disk(host: &Snapshot) -> Bytes {
     on_disk(host).filter_map(|tier| tier.used.get()).sum()
 }
 
@@ -116,10 +116,10 @@ pub fn tier_of<'a>(host: &'a Snapshot, device: &Zram) -> Option<&'a Tier> {
 
 /// The zram device that this swap area is on; `None` if the area is on a disk.
 pub fn device_of<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Zram> {
-    host.compressed().find(|zram| tier.path.as_str() == zram.path())
+    host.compressed_devices().find(|zram| tier.path.as_str() == zram.path())
 }
 
 /// Whether the host has no swap at all.
-pub fn swap_is_off(host: &Snapshot) -> bool {
+pub fn is_swap_off(host: &Snapshot) -> bool {
     host.tiers.is_empty() && host.memory.swap_total.get() == Some(Bytes::new(0))
 }

@@ -9,7 +9,7 @@ use pagewise_model::{Bytes, Memory, Reading, Snapshot};
 ///
 /// A page of the swap cache is subtracted once, but if it is mapped it is in two counters. The
 /// result is therefore rather too small than too large.
-pub fn unexplained(host: &Snapshot) -> Option<Bytes> {
+pub fn unexplained_memory(host: &Snapshot) -> Option<Bytes> {
     let memory = &host.memory;
     let used = memory.total.get()?.saturating_sub(memory.free.get()?);
     let kernel = [
@@ -51,7 +51,8 @@ fn program_memory(memory: &Memory) -> Option<Bytes> {
 
 /// RAM that zram, zmerge and zswap take; `None` if it is not known for one of them.
 fn compressed_memory(host: &Snapshot) -> Option<Bytes> {
-    let devices = host.compressed().filter(|device| device.initialised.get() != Some(false));
+    let devices =
+        host.compressed_devices().filter(|device| device.initialised.get() != Some(false));
     let held: Option<Bytes> = devices.map(|device| device.mm_stat.memory_used.get()).sum();
     let is_zswap_on = host.zswap.enabled.get() == Some(true);
     let pool = match host.zswap.pool.get() {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     fn unexplained_mib(host: &Snapshot) -> Option<u64> {
-        unexplained(host).map(|bytes| bytes.get() >> 20)
+        unexplained_memory(host).map(|bytes| bytes.get() >> 20)
     }
 
     #[test]
@@ -112,17 +113,17 @@ mod tests {
     fn a_missing_count_explains_nothing_and_is_not_zero() {
         let mut host = host();
         host.memory.swap_cached = Reading::not_read();
-        assert_eq!(unexplained(&host), None);
+        assert_eq!(unexplained_memory(&host), None);
     }
 
     #[test]
     fn compressed_memory_that_is_not_known_could_be_all_of_it() {
         let mut denied = host();
         denied.zswap.enabled = Reading::found(true, Source::none());
-        assert_eq!(unexplained(&denied), None);
+        assert_eq!(unexplained_memory(&denied), None);
         let mut device = host();
         device.zram.push(Zram::default());
-        assert_eq!(unexplained(&device), None);
+        assert_eq!(unexplained_memory(&device), None);
         device.zram[0].initialised = Reading::found(false, Source::none());
         assert_eq!(unexplained_mib(&device), Some(300));
     }

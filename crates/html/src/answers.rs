@@ -13,7 +13,7 @@ use crate::{chart, figure};
 
 /// Returns the page of `doctor`, with the complete findings. `ignored` is the number of findings
 /// whose rules the user ignores.
-pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
+pub fn doctor_page(answer: &Answer<'_>, ignored: usize) -> String {
     let title = "Findings about memory";
     let findings = match answer.findings {
         [] => String::new(),
@@ -29,7 +29,7 @@ pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
 }
 
 /// Returns the page of `scan`: estimates of compressed memory.
-pub fn scan(scanned: &ScanReport<'_>) -> String {
+pub fn scan_page(scanned: &ScanReport<'_>) -> String {
     let chart = scanned.estimates.first().and_then(figure::draw_ratios);
     complete_page(
         "What compressing would save",
@@ -40,14 +40,14 @@ pub fn scan(scanned: &ScanReport<'_>) -> String {
 }
 
 /// Returns the page of `bench`: the cost of each algorithm.
-pub fn bench(benched: &Benched<'_>) -> String {
+pub fn bench_page(benched: &Benched<'_>) -> String {
     let title = format!("{}: read time and ratio", benched.benchmark.input.name);
-    let chart = chart::pareto(&title, &benched.benchmark.pareto);
+    let chart = chart::draw_pareto(&title, &benched.benchmark.pareto);
     complete_page("Costs of compressed swap", benched.snapshot, chart, &text::bench_blocks(benched))
 }
 
 /// Returns the page of `thp`: which memory is in huge pages.
-pub fn thp(seen: &HugeSeen<'_>) -> String {
+pub fn thp_page(seen: &HugeSeen<'_>) -> String {
     let snapshot = &seen.interval.end;
     let chart = figure::draw_huge_pages(&snapshot.memory);
     complete_page("Huge pages", snapshot, chart, &text::thp_blocks(seen))

@@ -18,7 +18,7 @@ mod testing;
 mod trial;
 mod watched;
 
-pub use answers::{bench, doctor, scan, thp};
-pub use report::report;
-pub use trial::trial;
-pub use watched::watched;
+pub use answers::{bench_page, doctor_page, scan_page, thp_page};
+pub use report::report_page;
+pub use trial::trial_page;
+pub use watched::watched_page;

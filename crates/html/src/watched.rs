@@ -11,7 +11,7 @@ use pagewise_report::{WatchReport, phrases};
 use crate::chart;
 
 /// Returns the self-contained HTML page of a watched collapse.
-pub fn watched(watched: &WatchReport<'_>) -> String {
+pub fn watched_page(watched: &WatchReport<'_>) -> String {
     let collapse = watched.done.collapse;
     let names: Vec<String> = collapse
         .processes
@@ -41,7 +41,7 @@ fn summary(watched: &WatchReport<'_>) -> String {
          was {} before and {} at most, {} were allowed. It ended: {}.",
         collapse.collapsed,
         collapse.passes,
-        phrases::precise(collapse.cpu_seconds),
+        phrases::format_precise(collapse.cpu_seconds),
         collapse.growth,
         collapse.memory_before,
         collapse.memory_peak,
@@ -52,7 +52,7 @@ fn summary(watched: &WatchReport<'_>) -> String {
 }
 
 fn pictures(watched: &WatchReport<'_>) -> String {
-    let all = chart::watched(watched.samples, watched.course);
+    let all = chart::draw_watched(watched.samples, watched.course);
     if all.is_empty() {
         return format_quiet("It ended before there was anything to draw.");
     }
@@ -85,7 +85,7 @@ fn row(phase: &WatchPhase, is_first: bool) -> String {
         format!("{:.1} to {:.1}", phase.seconds[0], phase.seconds[1]),
         phase.covered.map_or_else(none, |percent| format!("{percent:.1} %")),
         phase.most.map_or_else(none, |most| most.to_string()),
-        phase.used.map_or_else(none, phrases::precise),
+        phase.used.map_or_else(none, phrases::format_precise),
     ];
     let cells: String =
         cells.iter().map(|cell| format!("<td class=\"number\">{}</td>", escape(cell))).collect();
@@ -119,13 +119,14 @@ mod tests {
         let done = Collapsed { snapshot: &snapshot, collapse: &collapse, cost: Cost::default() };
         let (samples, course) = watched_server();
         let counter = Some("count <x>");
-        let page = watched(&WatchReport { done, samples: &samples, course: &course, counter });
+        let page = watched_page(&WatchReport { done, samples: &samples, course: &course, counter });
         for text in ["&lt;b&gt; (pid 7)", "350 blocks", "the fork is gone", "count &lt;x&gt;"] {
             assert!(page.contains(text), "{text}: {page}");
         }
         assert_eq!((page.matches("<svg").count(), page.matches("2.00 µs").count()), (3, 5));
         let course = WatchCourse::default();
-        let empty = watched(&WatchReport { done, samples: &[], course: &course, counter: None });
+        let empty =
+            watched_page(&WatchReport { done, samples: &[], course: &course, counter: None });
         assert!(empty.contains("before there was anything"), "{empty}");
     }
 }

@@ -17,7 +17,7 @@ use pagewise_model::{
 };
 use pagewise_observe::HostRoot;
 use pagewise_observe::charge;
-use pagewise_procmem::coverage::{Block, LookError, proportional};
+use pagewise_procmem::coverage::{Block, LookError, read_proportional_size};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::access_profile::AccessProfile;
@@ -453,7 +453,9 @@ fn open_subjects(
 /// mmap lock.
 fn open_subject(pid: u32, block: u64) -> Result<Subject, ActError> {
     let subject = Subject::open(pid, block)?;
-    match pagewise_procmem::coverage::run_with_timeout(PATIENCE, move || proportional(pid)) {
+    match pagewise_procmem::coverage::run_with_timeout(PATIENCE, move || {
+        read_proportional_size(pid)
+    }) {
         Some(answered) => answered.map(|_| subject).map_err(ActError::Look),
         None => Err(LookError::Stuck(pid).into()),
     }
@@ -470,7 +472,7 @@ fn measure_memory(
         return Ok(charge.current);
     }
     let living = subjects.iter().filter(|subject| subject.memory.is_alive());
-    let sizes = living.map(|subject| none_if_exited(proportional(subject.pid)));
+    let sizes = living.map(|subject| none_if_exited(read_proportional_size(subject.pid)));
     let sizes: Result<Vec<Option<Bytes>>, ActError> = sizes.collect();
     let known: Vec<Bytes> = sizes?.into_iter().flatten().collect();
     if known.is_empty() {

@@ -9,7 +9,7 @@ use pagewise_model::Advice;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use pagewise_procmem::coverage::{LookError, Memory, thp_allowed};
+use pagewise_procmem::coverage::{LookError, Memory, is_thp_allowed};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -105,7 +105,7 @@ impl Subject {
         }
         let handle = open_handle(pid)?;
         let memory = Memory::open(pid, block)?;
-        if thp_allowed(pid) == Some(false) {
+        if is_thp_allowed(pid) == Some(false) {
             return Err(ActError::SwitchedOff(pid));
         }
         check_allowed(pid, collapse_range(&handle, 0, 0))?;
@@ -115,7 +115,7 @@ impl Subject {
 
     /// Checks again whether the process may have huge pages; returns the reason if not.
     pub(crate) fn recheck(&mut self) -> Option<String> {
-        self.allowed = thp_allowed(self.pid) != Some(false);
+        self.allowed = is_thp_allowed(self.pid) != Some(false);
         (!self.allowed).then(|| ActError::SwitchedOff(self.pid).to_string())
     }
 

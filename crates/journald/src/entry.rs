@@ -85,13 +85,13 @@ impl JournalSocket {
     ///
     /// # Errors
     /// If the socket cannot be changed.
-    pub fn without_waiting(self) -> io::Result<Self> {
+    pub fn set_nonblocking(self) -> io::Result<Self> {
         self.0.set_nonblocking(true)?;
         Ok(self)
     }
 
     /// Sends an entry. If journald has not read earlier entries yet, this waits, unless
-    /// [`Self::without_waiting`] was called.
+    /// [`Self::set_nonblocking`] was called.
     ///
     /// # Errors
     /// If the entry could not be sent.

@@ -211,7 +211,7 @@ impl<'a> JournalFile<'a> {
 
     /// Returns when the first entry was written, in microseconds since 1970; 0 if there is no
     /// entry.
-    pub fn begins(&self) -> u64 {
+    pub fn first_entry_time(&self) -> u64 {
         self.begins
     }
 

@@ -81,7 +81,7 @@ impl Written {
 }
 
 /// Creates a file that contains these entries, which must be in order, oldest first.
-pub fn journal(variant: &Variant, entries: &[Written]) -> Vec<u8> {
+pub fn make_journal(variant: &Variant, entries: &[Written]) -> Vec<u8> {
     let mut file = Writer::new(variant);
     for (entry, sequence) in entries.iter().zip(1..) {
         file.add(entry, sequence);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Searches journal files that were created here and by journald.
 
-use pagewise_journald::written::{Packing, Variant, Written, journal};
+use pagewise_journald::written::{Packing, Variant, Written, make_journal};
 use pagewise_journald::{
     Budget, JournalFile, KernelMessage, ReadPieces, Reader, Unreadable, search,
 };
@@ -100,7 +100,7 @@ fn variants() -> impl Iterator<Item = Variant> {
 #[test]
 fn a_report_is_found_in_every_variant_of_the_format() {
     for variant in variants() {
-        let found = of_file(journal(&variant, &report(500, 100, 2000))).unwrap();
+        let found = of_file(make_journal(&variant, &report(500, 100, 2000))).unwrap();
         let all = found.texts.join("\n");
         assert!(all.contains("app invoked oom-killer") && all.contains("[99] task"), "{variant:?}");
         assert!(all.contains(&format!("Killed process {}", "x".repeat(2000))), "{variant:?}");
@@ -113,14 +113,14 @@ fn a_report_is_found_in_every_variant_of_the_format() {
 fn without_a_table_of_tasks_the_stack_trace_leads_to_the_report() {
     let mut entries = report(200, 0, 5);
     entries.retain(|entry| !entry.fields[3].starts_with(b"MESSAGE=Tasks state"));
-    let found = of_file(journal(&plain(), &entries)).unwrap();
+    let found = of_file(make_journal(&plain(), &entries)).unwrap();
     assert!(found.texts.iter().any(|text| text.starts_with("Killed process")));
     let other: Vec<Written> = entries
         .into_iter()
         .filter(|entry| memchr::memmem::find(&entry.fields[3], b"oom").is_none())
         .collect();
     assert!(
-        of_file(journal(&plain(), &other)).unwrap().texts.is_empty(),
+        of_file(make_journal(&plain(), &other)).unwrap().texts.is_empty(),
         "a trace of something else"
     );
 }
@@ -135,7 +135,7 @@ fn what_programs_wrote_is_left_out() {
             entry.fields[at] = field.as_bytes().to_vec();
         }
         entries.push(own);
-        let found = of_file(journal(&plain(), &entries)).unwrap();
+        let found = of_file(make_journal(&plain(), &entries)).unwrap();
         assert_eq!(found.texts, Vec::<String>::new(), "{field}");
     }
 }
@@ -144,14 +144,14 @@ fn what_programs_wrote_is_left_out() {
 fn what_the_reader_has_is_not_read_again() {
     let entries = report(20, 3, 5);
     let reader = Collected { has_from: Some(5_000_000), ..Collected::default() };
-    let reader = found_by(reader, journal(&plain(), &entries)).unwrap();
+    let reader = found_by(reader, make_journal(&plain(), &entries)).unwrap();
     assert_eq!(reader.texts, Vec::<String>::new());
 }
 
 #[test]
 fn what_cannot_be_read_says_why() {
     assert_eq!(of_file(b"LPKSHHRH".to_vec()).unwrap_err(), Unreadable::Garbled);
-    let mut newer = journal(&plain(), &report(0, 0, 5));
+    let mut newer = make_journal(&plain(), &report(0, 0, 5));
     newer[12] |= 1 << 5;
     assert_eq!(of_file(newer).unwrap_err(), Unreadable::Newer);
 }
@@ -159,7 +159,7 @@ fn what_cannot_be_read_says_why() {
 /// It is known that something was left out because of the budget.
 #[test]
 fn a_budget_is_spent() {
-    let stored = Stored(journal(&plain(), &report(500, 100, 5)));
+    let stored = Stored(make_journal(&plain(), &report(500, 100, 5)));
     let read = |blocks, entries| {
         let budget = Budget::new(blocks, entries, None);
         let mut reader = Collected::default();
@@ -177,7 +177,7 @@ fn a_budget_is_spent() {
 /// A circular chain in the hash table, and circular arrays.
 #[test]
 fn circles_end() {
-    let good = journal(&Variant { buckets: 1, ..plain() }, &report(50, 3, 5));
+    let good = make_journal(&Variant { buckets: 1, ..plain() }, &report(50, 3, 5));
     for at in (272..good.len() - 8).step_by(8) {
         for target in [at as u64 & !7, 272, 16, u64::MAX, !7] {
             let mut bytes = good.clone();
@@ -195,7 +195,7 @@ fn circles_end() {
 fn a_flood_of_reports_is_cut() {
     let one = report(300, 0, 5);
     let many: Vec<Written> = std::iter::repeat_n(one, 60).flatten().collect();
-    let found = of_file(journal(&Variant { buckets: 2048, ..plain() }, &many)).unwrap();
+    let found = of_file(make_journal(&Variant { buckets: 2048, ..plain() }, &many)).unwrap();
     assert_eq!(found.stretches, REPORTS);
     assert!(found.texts.len() <= ENTRIES);
 }
@@ -246,7 +246,7 @@ proptest! {
         buckets in 1u64..40,
     ) {
         let variant = Variant { is_compact, is_keyed, packing: Packing::Zstd, buckets };
-        let found = of_file(journal(&variant, &all)).unwrap();
+        let found = of_file(make_journal(&variant, &all)).unwrap();
         let of_kernel = all.iter().filter(|entry| entry.fields[1] == b"_TRANSPORT=kernel");
         let texts: Vec<String> = of_kernel
             .map(|entry| String::from_utf8_lossy(&entry.fields[3][8..]).into_owned())
@@ -269,7 +269,7 @@ proptest! {
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..30),
         end in any::<prop::sample::Index>(),
     ) {
-        let mut bytes = journal(&variant, &report(5, 3, 600));
+        let mut bytes = make_journal(&variant, &report(5, 3, 600));
         for (at, byte) in damage {
             let at = at.index(bytes.len());
             bytes[at] = byte;

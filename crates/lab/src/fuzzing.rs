@@ -106,8 +106,10 @@ pub fn evidence_seeds() -> Vec<Vec<u8>> {
     let mut killed = runs(&["a", "b"], 2);
     killed[2].end = RunEnd::OutOfMemory { kills: 1 };
     killed[2].victims = vec!["java".to_owned()];
-    killed[3] =
-        TrialRun { refused: Some("no zram".to_owned()), ..TrialRun::not_yet(4, Some(2), "b") };
+    killed[3] = TrialRun {
+        refused: Some("no zram".to_owned()),
+        ..TrialRun::new_unstarted(4, Some(2), "b")
+    };
     let mut detailed = runs(&["a", "b"], 2);
     for run in &mut detailed {
         run.host_wide = vec!["cpu".to_owned()];
@@ -140,9 +142,9 @@ pub fn evidence_seeds() -> Vec<Vec<u8>> {
 pub(crate) fn trial(arms: &[&str]) -> Experiment {
     let arm = |name: &&str| TrialArm { name: (*name).to_owned(), ..TrialArm::default() };
     Experiment {
-        program: Program::of_words(&["true"]),
+        program: Program::from_words(&["true"]),
         arms: arms.iter().map(arm).collect(),
-        metrics: vec![Metric::time()],
+        metrics: vec![Metric::new_time()],
         pairs: 7,
         min_effect: 0.02,
         warm_up: 0,
@@ -166,7 +168,7 @@ fn runs(arms: &[&str], rounds: u32) -> Vec<TrialRun> {
             ("time".to_owned(), 1.0 + f64::from(number % 3)),
             ("cpu".to_owned(), 0.5),
         ]),
-        ..TrialRun::not_yet(number, Some(round), arm)
+        ..TrialRun::new_unstarted(number, Some(round), arm)
     };
     (1..).zip((1..=rounds).flat_map(of_a_round)).map(run).collect()
 }
@@ -210,7 +212,7 @@ fn guest_events() -> [Event; 9] {
 fn conductor_messages() -> [Vec<u8>; 4] {
     [
         TrialEvent::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
-        TrialEvent::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
+        TrialEvent::Ran(Box::new(TrialRun::new_unstarted(1, None, "a"))),
         TrialEvent::Forecast(Some(TrialForecast {
             run_spread: 0.01,
             detectable_effect: 0.02,

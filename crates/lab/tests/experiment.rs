@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEvent, conduct};
-use pagewise_model::arm::setting;
+use pagewise_model::arm::parse_setting;
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapFile, SwapSpec, ZramDevice, ZramSpec,
 };
@@ -32,13 +32,13 @@ fn alone() -> MutexGuard<'static, ()> {
 fn experiment(command: &[&str]) -> Experiment {
     let arm = |name: &str, value: &str| TrialArm {
         name: name.to_owned(),
-        settings: vec![setting(&format!("vm.swappiness={value}")).unwrap()],
+        settings: vec![parse_setting(&format!("vm.swappiness={value}")).unwrap()],
         ..TrialArm::default()
     };
     Experiment {
-        program: Program::of_words(command),
+        program: Program::from_words(command),
         arms: vec![arm("a", "60"), arm("b", "100")],
-        metrics: vec![Metric::time()],
+        metrics: vec![Metric::new_time()],
         pairs: 2,
         min_effect: 0.02,
         warm_up: 1,
@@ -315,7 +315,7 @@ fn an_arm_that_is_refused_is_named_and_what_was_lent_goes_back() {
     let mut noting = Noting { refuses: Some("100"), ..Noting::default() };
     let log = noting.log.clone();
     let mut experiment = sh("true");
-    experiment.arms[1].settings.insert(0, setting("vm.page-cluster=0").unwrap());
+    experiment.arms[1].settings.insert(0, parse_setting("vm.page-cluster=0").unwrap());
     let conducted = run_with(&experiment, &mut noting, &AtomicBool::new(false));
     let trouble = conducted.trouble.unwrap();
     assert!(matches!(&trouble, ExperimentError::Refused { arm, .. } if arm == "b"), "{trouble}");
@@ -393,7 +393,7 @@ fn who_hears_of_a_run_can_end_it_without_the_users_flag() {
 fn scripts(of: &[&str]) -> Experiment {
     let arm = |(name, script): (char, &&str)| TrialArm {
         name: name.to_string(),
-        program: Some(Program::of_words(&["sh", "-c", *script])),
+        program: Some(Program::from_words(&["sh", "-c", *script])),
         ..TrialArm::default()
     };
     Experiment { arms: ('a'..).zip(of).map(arm).collect(), ..sh("exit 9") }
@@ -431,7 +431,8 @@ fn what_a_run_borrows_comes_in_order_and_goes_back_in_turn() {
         "zswap.enabled=N",
     ];
     let mut experiment = sh("true");
-    experiment.arms[1].settings = settings.iter().map(|text| setting(text).unwrap()).collect();
+    experiment.arms[1].settings =
+        settings.iter().map(|text| parse_setting(text).unwrap()).collect();
     experiment.arms[1].swap = Some(areas);
     experiment.check().unwrap();
     let mut noting = Noting { group: Some(cgroup(folder.path())), ..Noting::default() };
@@ -562,7 +563,7 @@ fn arms_that_make_no_sense_are_refused() {
     let below = swap(TrialSwap::File { size_bytes: 1, priority: Some(-1) });
     assert!(below.contains("from 0 on"), "{below}");
     let mut experiment = sh("true");
-    experiment.arms[0].settings = vec![setting("zram.writeback_limit_enable=1").unwrap()];
+    experiment.arms[0].settings = vec![parse_setting("zram.writeback_limit_enable=1").unwrap()];
     assert!(experiment.check().unwrap_err().to_string().contains("no zram device"));
 }
 
@@ -615,7 +616,7 @@ fn a_line_that_never_comes_ends_it_after_the_first_run() {
 }
 
 fn beside(script: &str) -> Option<Neighbour> {
-    let program = Program::of_words(&["sh", "-c", script]);
+    let program = Program::from_words(&["sh", "-c", script]);
     Some(Neighbour { program, memory_limit_bytes: None, ready: None })
 }
 
@@ -703,7 +704,7 @@ fn the_command_starts_when_its_neighbour_is_ready() {
 #[test]
 fn raw_runs_survive_their_text() {
     let _alone = alone();
-    let metrics = vec![Metric::time(), Metric::parse(r"([0-9.]+)").unwrap()];
+    let metrics = vec![Metric::new_time(), Metric::parse(r"([0-9.]+)").unwrap()];
     let experiment = Experiment { metrics, pairs: 7, ..sh("echo 0.1234567890123456789; date +%N") };
     let runs = good(run(&experiment));
     let text = serde_json::to_string(&runs).unwrap();

@@ -44,7 +44,7 @@ pub struct Region {
 impl Region {
     /// Maps memory without a file. If `shared` is true it is shared memory, which a fork does not
     /// copy.
-    pub fn memory(pages: usize, shared: bool) -> io::Result<Self> {
+    pub fn map_memory(pages: usize, shared: bool) -> io::Result<Self> {
         let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let writable = libc::PROT_READ | libc::PROT_WRITE;
         Self::map(pages, writable, kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
@@ -53,7 +53,7 @@ impl Region {
     /// Maps the first pages of a file for reading. Touching a page after the file's end would raise
     /// SIGBUS. A shorter file is therefore refused, and no other process may be able to truncate
     /// the file.
-    pub fn file(file: &File, pages: usize) -> io::Result<Self> {
+    pub fn map_file(file: &File, pages: usize) -> io::Result<Self> {
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         if pages.checked_mul(rustix::param::page_size()).is_none_or(|wanted| wanted > length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -67,7 +67,7 @@ impl Region {
     ///
     /// # Errors
     /// If the file is shorter than the pages, or if the kernel refuses.
-    pub fn part_of_file(file: &File, offset: u64, pages: usize) -> io::Result<Self> {
+    pub fn map_part_of_file(file: &File, offset: u64, pages: usize) -> io::Result<Self> {
         let page = rustix::param::page_size() as u64;
         let last = (pages as u64).saturating_sub(1).saturating_mul(page);
         if offset.saturating_add(last) >= file.metadata()?.len() {
@@ -96,7 +96,7 @@ impl Region {
 
     /// Maps memory from the hugetlb pool of the page size `huge`, which must have enough free
     /// pages.
-    pub fn pool(bytes: usize, huge: u64) -> io::Result<Self> {
+    pub fn map_pool(bytes: usize, huge: u64) -> io::Result<Self> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
         let page = rustix::param::page_size();
         let huge = usize::try_from(huge).ok().filter(|huge| huge.is_power_of_two() && *huge > page);
@@ -217,7 +217,7 @@ impl Region {
 
     /// Number of pages of the region before the first one whose address is a multiple of
     /// `alignment`.
-    pub fn pages_to(&self, alignment: usize) -> usize {
+    pub fn count_pages_before(&self, alignment: usize) -> usize {
         let start = self.start.as_ptr().addr();
         (start.next_multiple_of(alignment) - start) / self.page
     }
@@ -249,15 +249,15 @@ impl Region {
     }
 
     /// Number of pages of the region that are in memory, the swap cache included.
-    pub fn resident(&self) -> io::Result<usize> {
+    pub fn count_resident(&self) -> io::Result<usize> {
         let mut pages = Vec::new();
-        self.residence(&mut pages)?;
+        self.read_residence(&mut pages)?;
         Ok(pages.into_iter().filter(|is_there| *is_there).count())
     }
 
     /// Determines for each page of the region whether it is in memory, including the swap cache.
     /// For a region of a file: whether it is in the page cache, whichever process read it.
-    pub fn residence(&self, to: &mut Vec<bool>) -> io::Result<()> {
+    pub fn read_residence(&self, to: &mut Vec<bool>) -> io::Result<()> {
         let mut pages = vec![0u8; self.pages];
         // SAFETY: the range is exactly our mapping, and `pages` has a byte for each page of it.
         let done =
@@ -327,22 +327,22 @@ mod tests {
     fn a_region_holds_what_it_was_filled_with() {
         let page = rustix::param::page_size();
         for shared in [false, true] {
-            let mut region = Region::memory(3, shared).unwrap();
+            let mut region = Region::map_memory(3, shared).unwrap();
             region.advise(Advice::Small).unwrap();
-            assert_eq!(region.resident().unwrap(), 0);
+            assert_eq!(region.count_resident().unwrap(), 0);
             region.fill(1, &vec![7; page]);
             assert_eq!((region.touch(0), region.touch(1)), (0, 7));
             let mut copied = vec![0; page];
             region.copy(1, &mut copied);
             assert_eq!(copied, vec![7; page]);
-            assert!(region.resident().unwrap() >= 1);
+            assert!(region.count_resident().unwrap() >= 1);
         }
     }
 
     #[test]
     fn a_page_that_is_written_holds_the_same_words() {
         let page = rustix::param::page_size();
-        let mut region = Region::memory(2, false).unwrap();
+        let mut region = Region::map_memory(2, false).unwrap();
         let numbers: Vec<u8> = (0..page).map(|at| u8::try_from(at % 251).unwrap()).collect();
         region.fill(1, &numbers);
         region.write(0);
@@ -354,25 +354,26 @@ mod tests {
         region.copy(0, &mut copied);
         assert_eq!(copied, vec![0; page]);
         let mut there = Vec::new();
-        region.residence(&mut there).unwrap();
+        region.read_residence(&mut there).unwrap();
         assert_eq!(there, [true, true]);
     }
 
     #[test]
     #[should_panic(expected = "page 3 of 3")]
     fn what_lies_behind_a_region_is_not_touched() {
-        Region::memory(3, false).unwrap().touch(3);
+        Region::map_memory(3, false).unwrap().touch(3);
     }
 
     #[test]
     fn a_file_that_is_too_short_is_not_mapped() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
-        assert!(Region::file(&file, 1).is_ok());
-        let refused = Region::file(&file, 2).unwrap_err();
+        assert!(Region::map_file(&file, 1).is_ok());
+        let refused = Region::map_file(&file, 2).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::UnexpectedEof);
         assert!(
-            Region::file(&file, usize::MAX).is_err() && Region::memory(usize::MAX, true).is_err()
+            Region::map_file(&file, usize::MAX).is_err()
+                && Region::map_memory(usize::MAX, true).is_err()
         );
     }
 }

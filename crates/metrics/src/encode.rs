@@ -18,7 +18,7 @@ use crate::table::METRICS;
 
 /// Formats the scrape as OpenMetrics text with its end mark. The result is the same for the same
 /// scrape.
-pub fn openmetrics(scrape: &Scrape<'_>) -> String {
+pub fn format_openmetrics(scrape: &Scrape<'_>) -> String {
     let families = METRICS
         .iter()
         .map(|metric| Family { metric, series: (metric.read)(scrape) })
@@ -36,11 +36,11 @@ pub fn openmetrics(scrape: &Scrape<'_>) -> String {
 /// Formats the scrape in the older text format of Prometheus, for a file that node_exporter's
 /// textfile collector reads. That format has no units and no end mark, and its counters have their
 /// full names.
-pub fn classic(scrape: &Scrape<'_>) -> String {
+pub fn format_classic(scrape: &Scrape<'_>) -> String {
     let counters: Vec<String> =
         METRICS.iter().filter(|it| it.kind == Kind::Counter).map(Metric::full_name).collect();
     let mut text = String::new();
-    for line in openmetrics(scrape).lines() {
+    for line in format_openmetrics(scrape).lines() {
         let mut words = line.splitn(4, ' ');
         let (mark, key, name, rest) = (words.next(), words.next(), words.next(), words.next());
         match (mark, key, name, rest) {

@@ -19,7 +19,7 @@ mod rule;
 mod table;
 
 pub use dashboard::{DASHBOARDS, Dashboard};
-pub use encode::{classic, openmetrics};
+pub use encode::{format_classic, format_openmetrics};
 pub use metric::{GROUP_SERIES, Kind, MOST_SERIES, Metric, Plans, Scrape, Series, Unit};
-pub use rule::{Does, MOST_RULES, RULES, Rule, rules_file};
+pub use rule::{Does, MOST_RULES, RULES, Rule, format_rules_file};
 pub use table::METRICS;

@@ -197,7 +197,7 @@ pub(crate) fn expand_names(expression: &str) -> String {
 }
 
 /// Returns the rules as a file for Prometheus, to be listed in `rule_files`.
-pub fn rules_file() -> String {
+pub fn format_rules_file() -> String {
     let mut text = String::from(
         "# SPDX-License-Identifier: Apache-2.0 OR MIT\n\
          #\n\

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use pagewise_metrics::{
-    GROUP_SERIES, Kind, METRICS, MOST_SERIES, Plans, Scrape, classic, openmetrics,
+    GROUP_SERIES, Kind, METRICS, MOST_SERIES, Plans, Scrape, format_classic, format_openmetrics,
 };
 use pagewise_model::{
     Bytes, Cost, HostVerdict, Interval, KernelThread, Level, Limit, LimitAdvice, LimitVerdict,
@@ -148,7 +148,7 @@ fn value(text: &str, name: &str) -> Option<f64> {
 
 #[test]
 fn the_number_of_series_is_bounded() {
-    let text = with(full_host(), &[], openmetrics);
+    let text = with(full_host(), &[], format_openmetrics);
     let all = samples(&text);
     assert_eq!(
         all.len(),
@@ -156,7 +156,7 @@ fn the_number_of_series_is_bounded() {
         "one finding is left out, as two rules are the same: {text}"
     );
     let groups: Vec<WorkingSet> = (0..5).map(|at| group(&format!("/g{at}"))).collect();
-    let more = samples(&with(full_host(), &groups, openmetrics)).len() - all.len();
+    let more = samples(&with(full_host(), &groups, format_openmetrics)).len() - all.len();
     assert_eq!(more, groups.len() * GROUP_SERIES);
     let names: BTreeSet<String> = all.iter().map(|(name, _)| name.clone()).collect();
     assert_eq!(names.len(), all.len(), "each series once");
@@ -164,7 +164,7 @@ fn the_number_of_series_is_bounded() {
 
 #[test]
 fn values_are_in_base_units() {
-    let text = with(full_host(), &[group("/a")], openmetrics);
+    let text = with(full_host(), &[group("/a")], format_openmetrics);
     for (name, expected) in [
         ("pagewise_verdict_level", 3.0),
         ("pagewise_finding{id=\"b\",severity=\"warning\"}", 1.0),
@@ -195,13 +195,13 @@ fn what_was_not_read_has_no_series() {
     host.zram[1].mm_stat.memory_limit = found(Bytes::new(0));
     host.zram[1].mm_stat.memory_used = Reading::denied("run as root", Source::none());
     host.zswap.pool = Reading::absent("no zswap", Source::none());
-    let text = with(host, &[], openmetrics);
+    let text = with(host, &[], format_openmetrics);
     for name in
         ["pagewise_zram_limit_bytes", "pagewise_zram_used_bytes", "pagewise_zswap_pool_bytes"]
     {
         assert_eq!(value(&text, name), None, "{name}");
     }
-    let bare = with(Snapshot::default(), &[], openmetrics);
+    let bare = with(Snapshot::default(), &[], format_openmetrics);
     let names: Vec<String> = samples(&bare).into_iter().map(|(name, _)| name).collect();
     let of_host = names.iter().filter(|name| {
         [
@@ -233,11 +233,11 @@ fn names_are_ours_and_say_what_they_are() {
 
 #[test]
 fn a_textfile_has_counters_by_their_full_names_and_no_end_mark() {
-    let text = with(full_host(), &[], classic);
+    let text = with(full_host(), &[], format_classic);
     assert!(text.contains("# TYPE pagewise_kswapd_cpu_seconds_total counter\n"), "{text}");
     assert!(text.contains("# TYPE pagewise_verdict_level gauge\n"), "{text}");
     assert!(!text.contains("# UNIT") && !text.contains("# EOF"), "{text}");
-    assert_eq!(samples(&text), samples(&with(full_host(), &[], openmetrics)));
+    assert_eq!(samples(&text), samples(&with(full_host(), &[], format_openmetrics)));
 }
 
 proptest! {
@@ -245,7 +245,7 @@ proptest! {
     #[test]
     fn hostile_names_stay_in_their_labels(path in "\\PC{0,40}") {
         let name = Name::from(path.as_str());
-        let text = with(Snapshot::default(), &[group(name.as_str())], openmetrics);
+        let text = with(Snapshot::default(), &[group(name.as_str())], format_openmetrics);
         let escaped = name.as_str().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let wanted = format!("pagewise_group_memory_used_bytes{{group=\"{escaped}\"}} 100.0");
         prop_assert!(text.lines().any(|line| line == wanted), "{}\n{}", wanted, text);

@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pagewise_metrics::{DASHBOARDS, Does, METRICS, MOST_RULES, RULES, rules_file};
+use pagewise_metrics::{DASHBOARDS, Does, METRICS, MOST_RULES, RULES, format_rules_file};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus");
 
@@ -29,7 +29,7 @@ fn compare(name: &str, text: &str) {
 
 #[test]
 fn the_files_are_those_of_the_tables() {
-    compare("pagewise.rules.yml", &rules_file());
+    compare("pagewise.rules.yml", &format_rules_file());
     for dashboard in DASHBOARDS {
         compare(&format!("{}.json", dashboard.file), &dashboard.document());
     }

@@ -53,7 +53,7 @@ pub use host::{
     WatchCourse, WatchPhase, WatchSample, WhatIf, WhatIfEffect, WhatIfKind, ZfsCache, Zone,
     ZonePressure, Zram, ZramUse, Zswap, boot_order, ownership, scale, unit_of, unit_path,
 };
-pub use knob::{KnobScope, KnobValue, SettableKnob, lend, settable, undo};
+pub use knob::{KnobScope, KnobValue, SettableKnob, lend, list_settable, undo};
 pub use thp::{
     Blocks, BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Coverage, Failed, Khugepaged,
     LeftAlone, MappingCoverage, MappingKind, PinnedCode, PinnedFile, ProcessCoverage, Restrain,
@@ -69,6 +69,6 @@ pub use trial::{
 };
 pub use units::{
     Bytes, Compressor, Limit, Micros, Millis, Name, Nanos, NotACompressor, Pages, Percent,
-    Quantity, Ratio, TaskLimit, duration, grouped, most_similar, printable, printable_json,
-    shell_quoted, text, typed,
+    Quantity, Ratio, TaskLimit, duration, group_digits, make_json_printable, make_printable,
+    most_similar, quote_for_shell, text, typed,
 };

@@ -82,9 +82,9 @@ pub(crate) fn read_each(
             Ok(Ok(mut file)) => {
                 goes_on = read(&mut file);
                 searched.files += 1;
-                if file.begins() > 0 {
+                if file.first_entry_time() > 0 {
                     let oldest = if searched.since == 0 { u64::MAX } else { searched.since };
-                    searched.since = oldest.min(file.begins());
+                    searched.since = oldest.min(file.first_entry_time());
                 }
                 if budget.is_spent() {
                     searched.left_out += 1;

@@ -198,7 +198,7 @@ mod tests {
              | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
         );
         for Limit { most, what, listed_in, beyond } in all() {
-            let most = pagewise_model::grouped(*most as u64);
+            let most = pagewise_model::group_digits(*most as u64);
             let listed_in = if listed_in.is_empty() { "–" } else { listed_in };
             writeln!(page, "| {most} | {what} | {listed_in} | {beyond} |").unwrap();
         }

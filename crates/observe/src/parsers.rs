@@ -395,7 +395,7 @@ fn short_journal() -> Vec<u8> {
         entries.map(|(text, at)| Written::by_kernel([7; 16], 1 << 50, at, text)).collect();
     let variant =
         Variant { is_compact: true, packing: Packing::Plain, buckets: 8, ..Variant::default() };
-    pagewise_journald::written::journal(&variant, &entries)
+    pagewise_journald::written::make_journal(&variant, &entries)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use pagewise_hostfs::{HostRoot, ReadValues};
 pub(crate) fn read(host: &HostRoot, files: &mut MemoryFiles) {
     let mut segments: Vec<SharedSegment> =
         parse_rows(host, "proc/sysvipc/shm", SHARED_SEGMENTS, |line| parse_segment(host, line));
-    segments.sort_by_key(|segment| (Reverse(segment.held()), segment.id));
+    segments.sort_by_key(|segment| (Reverse(segment.held_bytes()), segment.id));
     files.segments_left_out = segments.len().saturating_sub(KEPT_SEGMENTS) as u64;
     segments.truncate(KEPT_SEGMENTS);
     files.segments = segments;
@@ -116,7 +116,7 @@ mod tests {
         let (files, problems) = read_of(SHM, MSG);
         let [left, used] = files.segments.as_slice() else { panic!("{files:?}") };
         assert_eq!((left.id, left.attached.get(), left.uid.get()), (7, Some(0), Some(1000)));
-        assert_eq!(left.held(), Some(Bytes::new(314_576_896)));
+        assert_eq!(left.held_bytes(), Some(Bytes::new(314_576_896)));
         assert_eq!((left.creator, left.detached_at.get()), (142, Some(1_764_190_005)));
         assert_eq!((used.id, used.attached.get(), used.detached_at.get()), (8, Some(2), None));
         let [queue] = files.queues.as_slice() else { panic!("{files:?}") };
@@ -138,7 +138,7 @@ mod tests {
             .collect();
         let (files, problems) = read_of(old, "");
         assert_eq!((files.segments.len(), problems), (2, 0));
-        assert!(files.segments.iter().all(|segment| segment.held().is_none()));
+        assert!(files.segments.iter().all(|segment| segment.held_bytes().is_none()));
         assert_eq!(files.segments[0].resident.get(), None);
     }
 

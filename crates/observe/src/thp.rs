@@ -90,7 +90,7 @@ fn stats(host: &HostRoot, folder: &str, forbidden: bool) -> Counters {
     let unused = !telling.is_empty() && telling.iter().all(|(_, pages)| pages.get() == Some(0));
     if forbidden && unused {
         let why = Reading::absent(NOT_READ, Source::file(absolute_path(folder)));
-        return telling.into_iter().collect::<Counters>().and_unread(why);
+        return telling.into_iter().collect::<Counters>().with_unread_reason(why);
     }
     others.into_iter().map(read).chain(telling).collect()
 }

@@ -35,7 +35,7 @@ const NONE: usize = usize::MAX;
 /// Returns the maximum memory while pages are overwritten, divided by the memory of a fresh pool
 /// with the same pages.
 #[must_use]
-pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
+pub fn estimate_wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     let total: u64 = stored.objects().iter().sum();
     if total == 0 {
         return 1.0;
@@ -214,7 +214,7 @@ mod tests {
         /// stored and not freed, and the lists contain each zspage once.
         #[test]
         fn nothing_is_lost(steps in prop::collection::vec((0usize..4096, any::<bool>(), any::<u16>()), 1..300)) {
-            let pool = KERNELS[2].pool(4096);
+            let pool = KERNELS[2].pool_for_page_size(4096);
             let mut worn = Pool::new(&pool);
             let mut places: Vec<ObjectSlot> = Vec::new();
             for (size, store, pick) in steps {
@@ -244,11 +244,11 @@ mod tests {
 
     #[test]
     fn a_pool_of_one_size_does_not_wear_and_a_mixed_one_does() {
-        let pool = KERNELS[2].pool(4096);
+        let pool = KERNELS[2].pool_for_page_size(4096);
         let filled = |sizes: &mut dyn Iterator<Item = usize>| {
-            let mut stored = pool.nothing_stored();
+            let mut stored = pool.empty_class_pages();
             sizes.for_each(|size| stored.add(&pool, size));
-            wear(&pool, &stored)
+            estimate_wear(&pool, &stored)
         };
         assert!(filled(&mut std::iter::empty()) <= 1.0);
         assert!(filled(&mut std::iter::repeat_n(4096, 1000)) < 1.03);

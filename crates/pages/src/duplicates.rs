@@ -281,10 +281,10 @@ fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(C
         while let Some(mut head) = heads.peek_mut().filter(|head| head.0.0 == hash) {
             let (source, kind, marks) = &mut rest[head.0.1];
             let copies = marks.iter().take_while(|mark| *mark >> SIZE_BITS == hash).count();
-            let (alike, others) = marks.split_at(copies);
+            let (are_equivalent, others) = marks.split_at(copies);
             content.add(*kind, copies as u64);
             content.sources += u64::from(last.replace(*source) != Some(*source));
-            content.count_marks(alike, page);
+            content.count_marks(are_equivalent, page);
             *marks = others;
             match others.first() {
                 Some(next) => head.0.0 = next >> SIZE_BITS,

@@ -18,7 +18,7 @@ use pagewise_model::{AlgorithmEstimate, Bytes, Effective, Estimate};
 /// Computes the memory that fits into `ram` with a full zram device of `disksize`, if all memory
 /// compresses like that of `estimate`. `None` if no page was sampled.
 #[must_use]
-pub fn effective(
+pub fn estimate_effective(
     estimate: &Estimate,
     algorithm: &AlgorithmEstimate,
     ram: Bytes,

@@ -11,7 +11,7 @@ use pagewise_model::{
     AlgorithmEstimate, Bytes, Disturbed, Estimate, EstimateSource, Reading, Repeated, Source,
 };
 
-use crate::aging::wear;
+use crate::aging::estimate_wear;
 use crate::codec::Algorithm;
 use crate::duplicates::{self, Duplicates, Found};
 use crate::fill;
@@ -113,11 +113,11 @@ fn estimate_algorithm(
     stores: &Stores,
     all: &Population,
 ) -> AlgorithmEstimate {
-    let pool = question.kernel.pool(question.page);
+    let pool = question.kernel.pool_for_page_size(question.page);
     let (compressed, compressed_interval) = Stores::total(&stores.compressed, all.places);
     let (used, used_interval) = fill::used_pages(&pool, &stores.stored, &stores.memory, all.places);
     let (in_pool, _) = Stores::total(&stores.memory, all.places);
-    let worn = used as f64 * wear(&pool, &stores.stored);
+    let worn = used as f64 * estimate_wear(&pool, &stores.stored);
     let slots = all.pages * question.kernel.slot_bytes;
     let page = question.page as f64;
     let per = |bytes: f64| (bytes > 0.0).then(|| page / bytes);

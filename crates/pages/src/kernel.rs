@@ -66,7 +66,7 @@ impl Kernel {
 
     /// Returns the kernel's zsmalloc pool for pages of this size in bytes.
     #[must_use]
-    pub fn pool(&self, page: usize) -> Zsmalloc {
+    pub fn pool_for_page_size(&self, page: usize) -> Zsmalloc {
         Zsmalloc::new(page, self.rule)
     }
 }

@@ -49,7 +49,7 @@ impl Engine {
         let sizer = |algorithm: &Algorithm| Sizer::new(*algorithm, question.kernel.zstd);
         Self {
             sizers: question.algorithms.iter().map(sizer).collect(),
-            pool: question.kernel.pool(question.page),
+            pool: question.kernel.pool_for_page_size(question.page),
             page: question.page,
             pages_per_huge: question.pages_per_huge,
         }
@@ -134,7 +134,7 @@ impl Tally {
     /// Creates a tally without pages.
     #[must_use]
     pub fn new(question: &Question) -> Self {
-        let pool = question.kernel.pool(question.page);
+        let pool = question.kernel.pool_for_page_size(question.page);
         let stores = |_: &Algorithm| Stores::new(&pool);
         Self {
             sampled: Sums::default(),
@@ -225,7 +225,7 @@ impl Stores {
             memory: Sums::default(),
             compressed_bytes: 0,
             huge: 0.0,
-            stored: pool.nothing_stored(),
+            stored: pool.empty_class_pages(),
         }
     }
 
@@ -239,7 +239,7 @@ impl Stores {
         self.compressed.add_share(stored as f64, share);
         self.memory.add_share(pool.share_of_zspage(size), share);
         self.compressed_bytes += stored as u64;
-        self.huge += if size >= pool.huge_from() { share } else { 0.0 };
+        self.huge += if size >= pool.huge_threshold() { share } else { 0.0 };
         self.stored.add_share(pool, size, share);
     }
 

@@ -119,7 +119,7 @@ impl Zsmalloc {
 
     /// The compressed size, in bytes, from which on a page is stored uncompressed.
     #[must_use]
-    pub fn huge_from(&self) -> usize {
+    pub fn huge_threshold(&self) -> usize {
         self.huge
     }
 
@@ -157,7 +157,7 @@ impl Zsmalloc {
 
     /// Returns counters of stored pages per class that are all zero.
     #[must_use]
-    pub fn nothing_stored(&self) -> ClassPages {
+    pub fn empty_class_pages(&self) -> ClassPages {
         ClassPages { classes: vec![ClassSample::default(); self.classes.len()] }
     }
 
@@ -232,8 +232,8 @@ mod tests {
     fn classes_are_as_many_as_measured() {
         let new = Zsmalloc::new(4096, Rule::LeastWaste { longest: 8 });
         let old = Zsmalloc::new(4096, Rule::UsedPercent);
-        assert_eq!((new.classes.len(), new.huge_from()), (119, 3625));
-        assert_eq!((old.classes.len(), old.huge_from()), (69, 3257));
+        assert_eq!((new.classes.len(), new.huge_threshold()), (119, 3625));
+        assert_eq!((old.classes.len(), old.huge_threshold()), (69, 3257));
     }
 
     /// Fills a pool in a simple way: objects are stored one by one, in a new zspage if no other has
@@ -267,7 +267,7 @@ mod tests {
             pool in any_pool(),
             sizes in prop::collection::vec(1usize..70_000, 0..400),
         ) {
-            let mut stored = pool.nothing_stored();
+            let mut stored = pool.empty_class_pages();
             sizes.iter().for_each(|size| stored.add(&pool, *size));
             prop_assert_eq!(pool.used_after_fresh_fill(&stored).get(), pack(&pool, &sizes));
         }

@@ -142,7 +142,7 @@ fn of_a_hundred_intervals_of_a_size_ninety_five_hold_it() {
 
 /// The contents of a pool after pages of these sizes were stored, without same-filled ones.
 fn pool_of(pool: &Zsmalloc, pages: &[(f64, bool)]) -> (ClassPages, Sums) {
-    let (mut stored, mut parts) = (pool.nothing_stored(), Sums::default());
+    let (mut stored, mut parts) = (pool.empty_class_pages(), Sums::default());
     for (size, same) in pages {
         let size = *size as usize;
         parts.add(if *same { 0.0 } else { pool.share_of_zspage(size) });
@@ -159,7 +159,7 @@ fn pool_of(pool: &Zsmalloc, pages: &[(f64, bool)]) -> (ClassPages, Sums) {
 #[test]
 fn of_a_hundred_intervals_of_the_memory_used_ninety_five_hold_it() {
     const ROUNDS: usize = 1000;
-    let pool = KERNELS[2].pool(4096);
+    let pool = KERNELS[2].pool_for_page_size(4096);
     for (name, kind) in KINDS {
         let image = image(kind);
         for (pages, drawn) in [(3000, 800), (PAGES, 800), (PAGES, DRAWN)] {

@@ -81,7 +81,7 @@ fn parse_rules(ids: &[Value]) -> anyhow::Result<Vec<String>> {
         Some(unknown) => {
             let what =
                 describe_unknown_word("rule", unknown, pagewise_decide::rules().map(|(id, _)| id));
-            Err(Refusal::advised(what, "pagewise doctor --list").into())
+            Err(Refusal::with_advice(what, "pagewise doctor --list").into())
         }
         None => Err(config_error(&format!("ignore: expected ids in quotes, found {id}"))),
     };
@@ -97,7 +97,7 @@ fn parse_severity(word: &str) -> anyhow::Result<Severity> {
 
 fn config_error(what: &str) -> anyhow::Error {
     let next = "it may have ignore = [\"ID\", …] and min_severity = \"warning\"";
-    Refusal::advised(what.trim_end().to_owned(), next).into()
+    Refusal::with_advice(what.trim_end().to_owned(), next).into()
 }
 
 fn describe_unknown_word<'a>(

@@ -46,7 +46,7 @@ impl HostLoans {
         experiment: &Experiment,
         allow_shared_swap: bool,
     ) -> anyhow::Result<Self> {
-        Self::open(allow_shared_swap || !experiment.lends_swap())
+        Self::open(allow_shared_swap || !experiment.has_own_swap())
     }
 
     /// Like [`Self::open`], with another folder for journals, and without the rescue process that

@@ -75,7 +75,7 @@ mod verbs {
         /// Refuses: this program carries out plans from files only.
         pub(super) fn make(_: &Global, _: &crate::cli::PlanChoice) -> anyhow::Result<MadePlan> {
             let what = "this program, a part of pagewise for tests, makes no plans";
-            Err(Refusal::advised(what, "give the file of a plan").into())
+            Err(Refusal::with_advice(what, "give the file of a plan").into())
         }
     }
 

@@ -71,7 +71,7 @@ pub(crate) fn choose_affordable_scope(host: &HostRoot, scope: &Scope) -> Result<
         let least = Bytes::new(least as u64);
         let refused =
             format!("{least} of memory could not be had, and nothing can be read in less");
-        return Err(Refusal::advised(refused, MORE_ROOM));
+        return Err(Refusal::with_advice(refused, MORE_ROOM));
     }
     grow_stack(STACK);
     print_lack(needed, "processes, cgroups and settings are left out");

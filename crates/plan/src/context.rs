@@ -45,9 +45,9 @@ impl<'a> Context<'a> {
             wants: request.wants,
             anyway: request.anyway,
             findings: pagewise_decide::diagnose(interval),
-            is_short: pagewise_decide::host_is_short(interval, verdict.host),
+            is_short: pagewise_decide::is_host_short(interval, verdict.host),
             verdict,
-            only_nodes_are_short: pagewise_decide::only_nodes_are_short(interval),
+            only_nodes_are_short: pagewise_decide::are_only_nodes_short(interval),
             swap: decide_swap(
                 interval,
                 &request.measured.swap_evidence(request.goal, &interval.end),
@@ -111,7 +111,7 @@ impl<'a> Context<'a> {
     /// Returns the reading of a setting by its name in the table of settings; an instance follows
     /// in brackets.
     pub(crate) fn knob_reading(&self, name: &str) -> Option<&'a KnobReading> {
-        let (bare, which) = arm::instance(name);
+        let (bare, which) = arm::split_instance(name);
         let is_it = |it: &&KnobReading| {
             it.knob.name == bare && it.instance.as_ref().map(Name::as_str) == which
         };
@@ -272,7 +272,7 @@ impl<'a> Context<'a> {
 
     /// Returns the zram or zmerge device of this swap area.
     pub(crate) fn device(&self, tier: &Tier) -> Option<&'a Zram> {
-        self.host.compressed().find(|zram| zram.path() == tier.path.as_str())
+        self.host.compressed_devices().find(|zram| zram.path() == tier.path.as_str())
     }
 
     /// Returns a swap priority above that of all existing areas; `None` if there is no higher one.

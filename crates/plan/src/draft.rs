@@ -111,7 +111,7 @@ impl Draft {
         let Some(reading) = context.knob_reading(&request.knob) else {
             return self.decline(what, "this setting was not read");
         };
-        let Some(from) = reading.active() else {
+        let Some(from) = reading.active_word() else {
             let why = match &reading.live.outcome {
                 Outcome::Denied(help) => format!("its present value is not known: {help}"),
                 _ => "this kernel does not have the setting".to_owned(),

@@ -19,7 +19,7 @@ pub(crate) fn expect_watermarks(
     min_free: Option<&str>,
     scale: Option<&str>,
 ) -> Option<Expected> {
-    let number = |knob: &str| host.knob(knob)?.active()?.parse::<u64>().ok();
+    let number = |knob: &str| host.knob(knob)?.active_word()?.parse::<u64>().ok();
     let now = Settings { min_free_kib: number(MIN_FREE)?, scale: number(SCALE)? };
     let value = |to: Option<&str>, now: u64| to.map_or(Some(now), |to| to.parse().ok());
     let planned = Settings {
@@ -130,7 +130,7 @@ mod tests {
         for slug in slugs() {
             let host = &Scene::load(&slug).replay().end;
             let Some(expected) = expect_watermarks(host, None, None) else {
-                let has_settings = host.knob(MIN_FREE).is_some_and(|it| it.active().is_some());
+                let has_settings = host.knob(MIN_FREE).is_some_and(|it| it.active_word().is_some());
                 assert!(!has_settings || ordinary_zones(&host.zones).is_none(), "{slug}");
                 continue;
             };

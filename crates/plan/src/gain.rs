@@ -55,7 +55,7 @@ fn measure(expected: &Expected, area: Option<&str>, host: &Snapshot) -> Measurem
 
 fn device<'a>(area: Option<&str>, host: &'a Snapshot) -> Result<&'a Zram, String> {
     let area = area.ok_or("the swap area of the step is not known")?;
-    let mut devices = host.compressed();
+    let mut devices = host.compressed_devices();
     devices.find(|device| device.path() == area).ok_or_else(|| format!("{area} is no zram device"))
 }
 

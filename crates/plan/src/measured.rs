@@ -209,7 +209,7 @@ impl Measured {
     /// Combines two sets of measurements. If both contain a document of the same kind, the later
     /// one is used.
     #[must_use]
-    pub fn and(self, later: Self) -> Self {
+    pub fn combined_with(self, later: Self) -> Self {
         Self {
             bench: later.bench.or(self.bench),
             scan: later.scan.or(self.scan),

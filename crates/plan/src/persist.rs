@@ -88,7 +88,7 @@ impl FileLine<'_> {
 
     /// Whether a step changes the running value. If not, the value is in force already.
     pub(crate) fn has_step(&self) -> bool {
-        self.reading.active() != Some(self.request.to.as_str())
+        self.reading.active_word() != Some(self.request.to.as_str())
     }
 }
 

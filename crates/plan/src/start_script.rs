@@ -9,7 +9,7 @@
 //! entries are paragraphs between two marker lines.
 
 use pagewise_model::plan::{Change, Step, SwapFilePlan, ZramSwap};
-use pagewise_model::{InitSystem, shell_quoted};
+use pagewise_model::{InitSystem, quote_for_shell};
 
 use crate::context::Context;
 use crate::draft::{Draft, boot_step};
@@ -27,7 +27,7 @@ const ZRAM: &str = "# zram swap:";
 
 /// Returns the line of the script that sets a value.
 pub(crate) fn setting_line(path: &str, value: &str) -> String {
-    format!("set_value {} {}", shell_quoted(&format!("/{path}")), shell_quoted(value))
+    format!("set_value {} {}", quote_for_shell(&format!("/{path}")), quote_for_shell(value))
 }
 
 /// Whether the script of an earlier plan contains this line.

@@ -67,7 +67,7 @@ fn set(context: &Context<'_>, draft: &mut Draft, setting: &TrialSetting, reason:
                with a command of yours"
             .to_owned(),
     };
-    let is_set = context.knob_reading(&setting.knob).and_then(|it| it.active());
+    let is_set = context.knob_reading(&setting.knob).and_then(|it| it.active_word());
     if is_set == Some(&*setting.value) && context.reason_against_files().is_some() {
         draft.decline(format!("{} = {}", setting.knob, setting.value), "it has this value now");
     }

@@ -5,7 +5,7 @@
 //! pagewise-apply creates processes to examine. Build it with optimisations.
 
 use pagewise_model::Bytes;
-use pagewise_procmem::coverage::{LookError, process, share};
+use pagewise_procmem::coverage::{LookError, measure_share, survey_process};
 use rustix::time::{ClockId, clock_gettime};
 
 const BLOCK: u64 = 2 << 20;
@@ -14,11 +14,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
     let pid: u32 = words.next().ok_or("coverage_cost PID [ROUNDS]")?.parse()?;
     let rounds: usize = words.next().map_or(Ok(21), |rounds| rounds.parse())?;
-    let found = process(pid, BLOCK, false)?;
+    let found = survey_process(pid, BLOCK, false)?;
     let small = found.coverage.anon.saturating_sub(found.coverage.anon_huge);
     let gib = small.get() as f64 / Bytes::new(1 << 30).get() as f64;
-    let shares = timed(rounds, gib, || share(pid, BLOCK).map(drop))?;
-    let pages = timed(rounds, gib, || process(pid, BLOCK, false).map(drop))?;
+    let shares = timed(rounds, gib, || measure_share(pid, BLOCK).map(drop))?;
+    let pages = timed(rounds, gib, || survey_process(pid, BLOCK, false).map(drop))?;
     let mappings = found.mappings;
     println!(
         r#"{{"mappings": {mappings}, "small_gib": {gib:.3}, "share": {shares}, "process": {pages}}}"#

@@ -11,7 +11,7 @@ use crate::open::text_of_process;
 ///
 /// # Errors
 /// If the process has exited, or if it belongs to another user and we are not root.
-pub fn variable(pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
+pub fn read_variable(pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
     let environment = text_of_process(pid, "environ")?;
     Ok(value(&environment, name).map(<[u8]>::to_vec))
 }
@@ -35,9 +35,9 @@ mod tests {
 
     #[test]
     fn our_own_environment_is_read() {
-        let own = variable(std::process::id(), "PATH").unwrap();
+        let own = read_variable(std::process::id(), "PATH").unwrap();
         let expected = std::env::var_os("PATH").map(std::os::unix::ffi::OsStringExt::into_vec);
         assert_eq!(own, expected);
-        assert!(variable(u32::MAX, "PATH").is_err());
+        assert!(read_variable(u32::MAX, "PATH").is_err());
     }
 }

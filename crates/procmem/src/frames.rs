@@ -50,7 +50,7 @@ impl Frames {
     }
 
     /// Whether the flags of page frames can be read.
-    pub fn tells_flags(&self) -> bool {
+    pub fn can_read_flags(&self) -> bool {
         self.flags.is_some()
     }
 

@@ -57,7 +57,7 @@ pub fn maps(pid: u32) -> io::Result<File> {
 ///
 /// # Errors
 /// If the mapping does not exist any more, or if the kernel refuses.
-pub fn mapped_file(pid: u32, mapping: &Mapping) -> io::Result<File> {
+pub fn open_mapped_file(pid: u32, mapping: &Mapping) -> io::Result<File> {
     open_of_process(pid, &of_mapping(mapping))
 }
 
@@ -65,7 +65,7 @@ pub fn mapped_file(pid: u32, mapping: &Mapping) -> io::Result<File> {
 ///
 /// # Errors
 /// If the mapping does not exist any more, or if the kernel refuses.
-pub fn mapped_name(pid: u32, mapping: &Mapping) -> io::Result<Name> {
+pub fn read_mapped_name(pid: u32, mapping: &Mapping) -> io::Result<Name> {
     let path = format!("/proc/{pid}/{}", of_mapping(mapping));
     let name = rustix::fs::readlink(path, Vec::new())?;
     Ok(Name::from_bytes(name.as_bytes()))

@@ -112,7 +112,7 @@ impl Pagemap {
 
 /// Returns the number of the frame of the kernel's zero page, if we may see frame numbers. It is
 /// found by reading memory of this process that was never written.
-pub fn zero_frame(page_size: u64) -> Option<u64> {
+pub fn find_zero_frame(page_size: u64) -> Option<u64> {
     const PAGES: u64 = 16;
     let bytes = usize::try_from(page_size.checked_mul(PAGES)?).ok()?;
     let untouched = vec![0u8; bytes];
@@ -125,7 +125,7 @@ pub fn zero_frame(page_size: u64) -> Option<u64> {
 }
 
 /// Whether we may see frame numbers, which is checked with this process's own stack.
-pub fn tells_frames(page_size: u64) -> bool {
+pub fn can_see_frames(page_size: u64) -> bool {
     let here = 0u8;
     let page = (&raw const here) as u64 / page_size;
     let (mut entries, mut bytes) = (Vec::new(), Vec::new());

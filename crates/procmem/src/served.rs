@@ -35,7 +35,7 @@ pub struct MountTable {
 impl MountTable {
     /// Reads the mounts of the process `pid` and of this process.
     #[must_use]
-    pub fn of(pid: u32) -> Self {
+    pub fn read_for(pid: u32) -> Self {
         let mut table = Self::empty();
         for pid in [std::process::id(), pid] {
             table.add(&open::text_of_process(pid, "mountinfo").unwrap_or_default());
@@ -59,7 +59,7 @@ impl MountTable {
 
     /// Returns in words what provides the file of a mapping; `None` if the kernel itself does.
     #[must_use]
-    pub fn server(&self, pid: u32, mapping: &Mapping) -> Option<String> {
+    pub fn find_server(&self, pid: u32, mapping: &Mapping) -> Option<String> {
         self.find_server_of_mount(mapping.device, || number_of_mount(pid, mapping))
     }
 
@@ -128,14 +128,14 @@ mod tests {
         let lines = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
         let files: Vec<Mapping> = lines.filter(|it| it.executable && it.inode != 0).collect();
         assert!(!files.is_empty());
-        let table = MountTable::of(pid);
+        let table = MountTable::read_for(pid);
         // only root may read map_files, which is needed for file systems with other device numbers
         if rustix::process::geteuid().is_root() {
             assert!(files.iter().all(|it| number_of_mount(pid, it).is_some()));
         }
         let disk = |it: &&Mapping| table.by_device.contains_key(&it.device);
         for file in files.iter().filter(disk) {
-            assert_eq!(table.server(pid, file).filter(|kind| !kind.contains("fuse")), None);
+            assert_eq!(table.find_server(pid, file).filter(|kind| !kind.contains("fuse")), None);
         }
     }
 }

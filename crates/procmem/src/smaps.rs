@@ -20,7 +20,7 @@ pub type Resident = HashMap<u64, u64>;
 
 /// Returns the number of pages in RAM or in swap of each mapping of a process. It is empty if smaps
 /// cannot be read; mappings after the size limit of the file are missing.
-pub fn resident(pid: u32, page_size: u64) -> Resident {
+pub fn read_resident(pid: u32, page_size: u64) -> Resident {
     parse(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }
 
@@ -61,7 +61,7 @@ impl Proportions {
 
 /// Reads the process's share of the shared pages in each of its mappings. It is empty if smaps
 /// cannot be read.
-pub fn proportions(pid: u32) -> Proportions {
+pub fn read_proportions(pid: u32) -> Proportions {
     let page_size = rustix::param::page_size() as u64;
     parse_proportions(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }

@@ -58,7 +58,7 @@ impl<'a> FrameReader<'a> {
 
     /// Returns why the file could not be read to its end; `None` if all frames so far were correct.
     #[must_use]
-    pub fn unwhole(&self) -> Option<Unwhole> {
+    pub fn reason_if_incomplete(&self) -> Option<Unwhole> {
         self.unwhole
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<Unwhole>) {
         let mut reader = FrameReader::new(bytes);
         let frames = reader.by_ref().map(<[u8]>::to_vec).collect();
-        (frames, reader.unwhole())
+        (frames, reader.reason_if_incomplete())
     }
 
     proptest! {

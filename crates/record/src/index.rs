@@ -33,7 +33,7 @@ pub struct ReadingSummary {
 impl ReadingSummary {
     /// Creates a summary from the time and the counters of a host.
     #[must_use]
-    pub fn of_host(unix_seconds: f64, host: &HostRoot) -> Self {
+    pub fn from_host(unix_seconds: f64, host: &HostRoot) -> Self {
         let gauges = HostGauges(host);
         let stalled_us = gauges.memory_wait().map(Micros::get);
         Self { unix_seconds, stalled_us, kills: gauges.oom_kills() }
@@ -46,7 +46,7 @@ impl ReadingSummary {
         };
         let files = ["proc/pressure/memory", "proc/vmstat"].into_iter().filter_map(named);
         let unix_seconds = tape.ends.last().map_or(0.0, |end| end.unix_seconds);
-        Self::of_host(unix_seconds, &HostRoot::memory(files))
+        Self::from_host(unix_seconds, &HostRoot::memory(files))
     }
 
     /// Returns the record that describes the frame with this checksum.

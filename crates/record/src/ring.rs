@@ -210,11 +210,13 @@ impl Ring {
                 let step = timeline.advance(tape, rest);
                 (timeline, Some(step))
             }
-            None => (Timeline::begin_here(tape), None),
+            None => (Timeline::begin_on_this_machine(tape), None),
         };
         let timeline = self.timeline.insert(timeline);
         let current = self.current.take_if(|it| it.has_room_for(now, self.limits.size));
-        if let Some((mut current, step)) = current.zip(step).filter(|_| timeline.fits()) {
+        if let Some((mut current, step)) =
+            current.zip(step).filter(|_| timeline.can_hold_last_reading())
+        {
             if let Some(bytes) = current.make_frame_of_step(&step, now) {
                 added.size = Bytes::new(bytes.len() as u64);
                 added.removed += self.write(&mut current, &bytes)?;

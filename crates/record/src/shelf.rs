@@ -159,7 +159,7 @@ impl Shelf {
         let mut frames = FrameReader::new(&bytes);
         let mut all = Vec::with_capacity(bytes.len());
         frames.by_ref().for_each(|frame| all.extend_from_slice(frame));
-        Ok((all, frames.unwhole()))
+        Ok((all, frames.reason_if_incomplete()))
     }
 
     fn error(&self, name: Option<&str>, source: std::io::Error) -> ShelfError {

@@ -81,7 +81,7 @@ fn numbers(folder: &Path) -> Vec<u64> {
         if let Ok(mut replay) = unpack_replay(&bytes[..], "x") {
             loop {
                 let at = replay.times()[replay.at()].unix_seconds;
-                summaries.push(ReadingSummary::of_host(at, replay.host()));
+                summaries.push(ReadingSummary::from_host(at, replay.host()));
                 let text = String::from_utf8(replay.host().bytes("proc/meminfo").unwrap()).unwrap();
                 let free = text.split_whitespace().nth(4).unwrap().parse().unwrap();
                 assert_eq!(at, BEGUN + free as f64);

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_model::{Trial, TrialRun, grouped};
+use pagewise_model::{Trial, TrialRun, group_digits};
 
 use crate::phrases::total;
 
@@ -82,7 +82,7 @@ pub fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
     };
     let mut rows: Vec<_> = functions(all).into_iter().map(row).collect();
     rows.push(("its own top ten".to_owned(), all.iter().map(|of| shown(of.top_share())).collect()));
-    rows.push(("samples".to_owned(), all.iter().map(|of| grouped(of.sum())).collect()));
+    rows.push(("samples".to_owned(), all.iter().map(|of| group_digits(of.sum())).collect()));
     rows
 }
 

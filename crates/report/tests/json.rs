@@ -236,7 +236,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         }
         Noun::Trial => json::trial(&tried(&interval.end, &trial::trial(), &trial::runs())),
         Noun::Knobs => json::settable_knobs(
-            &pagewise_model::settable(&interval.end.knobs),
+            &pagewise_model::list_settable(&interval.end.knobs),
             &interval.end,
             host::cost(),
         ),

@@ -50,7 +50,7 @@ fn settings_that_an_arm_may_set() {
         size("64kB", "always inherit madvise [never]"),
         size("2048kB", "always [inherit] madvise never"),
     ];
-    let knobs = pagewise_model::settable(&readings);
+    let knobs = pagewise_model::list_settable(&readings);
     for width in [80, 120] {
         let text = settable_knobs(&knobs, TextStyle { width, colour: false });
         let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start));

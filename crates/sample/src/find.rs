@@ -334,7 +334,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
             return None;
         }
         let (pid, page_size) = (self.pid, self.finder.page_size);
-        let known = self.plain.resident.get_or_insert_with(|| smaps::resident(pid, page_size));
+        let known = self.plain.resident.get_or_insert_with(|| smaps::read_resident(pid, page_size));
         known.get(&start).copied()
     }
 
@@ -417,7 +417,7 @@ impl Finder {
             return MappedAs::Untold;
         };
         let in_order = || part.iter().zip(head..).all(|(entry, at)| entry.frame() == Some(at));
-        if !self.kernel.tells_flags() {
+        if !self.kernel.can_read_flags() {
             MappedAs::Untold
         } else if part.len() as u64 != block || head % block != 0 || !in_order() {
             MappedAs::Small

@@ -400,12 +400,12 @@ mod tests {
     use crate::Options;
     use crate::find::Method;
     use pagewise_procmem::frames::Frames;
-    use pagewise_procmem::pagemap::{tells_frames, zero_frame};
+    use pagewise_procmem::pagemap::{can_see_frames, find_zero_frame};
     use pagewise_testkit::Target;
 
     fn gather_all(pids: &[u32], method: Method) -> GatheredRuns {
         let page_size = rustix::param::page_size() as u64;
-        let zero_frame = zero_frame(page_size);
+        let zero_frame = find_zero_frame(page_size);
         let kernel = Arc::new(Frames::open());
         let finder = Finder { method, page_size, file_backed: true, zero_frame, kernel };
         let name = Name::default();
@@ -476,7 +476,7 @@ mod tests {
         };
         assert_eq!(count(&scan, true), 8 * 256, "the kernel made no huge pages");
         assert!(count(&scan, false) >= 8 * 256);
-        if tells_frames(4096) {
+        if can_see_frames(4096) {
             assert_eq!(mapped(&plain), mapped(&scan));
             assert_eq!(plain.parts[0].zero_page, scan.parts[0].zero_page);
         } else {

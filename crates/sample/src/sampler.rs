@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pagewise_model::{Bytes, Pages, Problem, Reading, Snapshot, Source};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_procmem::frames::Frames;
-use pagewise_procmem::pagemap::{tells_frames, zero_frame};
+use pagewise_procmem::pagemap::{can_see_frames, find_zero_frame};
 
 use crate::candidate::Candidate;
 use crate::find::{Finder, Method};
@@ -86,7 +86,7 @@ fn open_processes(
     pace: Pace,
 ) -> Result<Sampler, OpenError> {
     let page_size = rustix::param::page_size() as u64;
-    let (zero, told) = (zero_frame(page_size), tells_frames(page_size));
+    let (zero, told) = (find_zero_frame(page_size), can_see_frames(page_size));
     let kernel = Arc::new(if told { Frames::open() } else { Frames::default() });
     let finder = Finder {
         method: Method::ScanWithGuards,

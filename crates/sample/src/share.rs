@@ -173,7 +173,7 @@ impl<'a> Sharers<'a> {
                 return None;
             }
             let began = Instant::now();
-            known.of_parts.insert(part, smaps::proportions(identity.pid));
+            known.of_parts.insert(part, smaps::read_proportions(identity.pid));
             known.spent += began.elapsed();
         }
         known.of_parts.get(&part)?.of_page(page).or(Some(1.0))
@@ -199,13 +199,13 @@ mod tests {
     use crate::find::{Finder, Method};
     use crate::gather::gather;
     use crate::pace::Pace;
-    use pagewise_procmem::pagemap::{tells_frames, zero_frame};
+    use pagewise_procmem::pagemap::{can_see_frames, find_zero_frame};
 
     const MIB: f64 = 256.0;
 
     /// Sum of the weights of all private pages of these processes.
     fn pages(pids: &[u32], sharing: Sharing, budget: Option<Duration>) -> f64 {
-        let (method, zero_frame) = (Method::ScanWithGuards, zero_frame(4096));
+        let (method, zero_frame) = (Method::ScanWithGuards, find_zero_frame(4096));
         let kernel = Arc::default();
         let finder = Finder { method, page_size: 4096, file_backed: false, zero_frame, kernel };
         let candidate = |pid: &u32| Candidate { pid: *pid, name: Name::default(), cgroup: None };
@@ -245,7 +245,7 @@ mod tests {
         assert!(within(by_size), "{by_size}, {expected} of the 4 MiB");
         let by_address = pages(&pids, Sharing::Proportional, Some(Duration::ZERO));
         assert!(within(by_address), "{by_address}, {expected} of the 4 MiB");
-        if tells_frames(4096) {
+        if can_see_frames(4096) {
             let by_frame = pages(&pids, Sharing::Weighed, None);
             assert!(within(by_frame), "{by_frame}, {expected} of the 4 MiB");
             // if two of the six processes are the target, the other four have no effect

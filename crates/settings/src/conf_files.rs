@@ -55,7 +55,7 @@ impl ConfFile {
 /// Lists the files in these folders whose names end in `suffix`; a file hides those of the same
 /// name in later folders. Files without a dot in their name are listed as misnamed, because the
 /// suffix was probably forgotten; all other files are left out.
-pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Vec<ConfFile> {
+pub fn list_in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Vec<ConfFile> {
     let mut read: BTreeMap<String, String> = BTreeMap::new();
     let mut unread = Vec::new();
     for folder in folders {
@@ -138,7 +138,7 @@ mod tests {
             let paths: Vec<String> =
                 files.iter().map(|(folder, name)| format!("{}/{name}", folders[*folder])).collect();
             let host = host(paths.iter().map(|path| (path.as_str(), "")));
-            let all = in_order(&host, &folders, ".conf");
+            let all = list_in_order(&host, &folders, ".conf");
             let read = all.iter().filter(|file| file.standing == Standing::Read);
             prop_assert_eq!(read.map(|file| file.path.clone()).collect::<Vec<_>>(), naive(&files));
             // no path is listed twice
@@ -152,7 +152,9 @@ mod tests {
         let names = ["99-swap", "README", "90.conf.bak", "90.conf~", ".hidden.conf"];
         let paths = names.map(|name| format!("etc/sysctl.d/{name}"));
         let host = host(paths.iter().map(|path| (path.as_str(), "")));
-        let [file] = &in_order(&host, &systemd_folders("sysctl.d"), ".conf")[..] else { panic!() };
+        let [file] = &list_in_order(&host, &systemd_folders("sysctl.d"), ".conf")[..] else {
+            panic!()
+        };
         assert_eq!(file.path, "etc/sysctl.d/99-swap");
         assert_eq!(file.effect(), Effect::Ignored("its name does not end in .conf".into()));
     }
@@ -162,7 +164,7 @@ mod tests {
         let paths: Vec<String> =
             (0..10_000).map(|at| format!("etc/sysctl.d/{at:05}.conf")).collect();
         let host = host(paths.iter().map(|path| (path.as_str(), "")));
-        let all = in_order(&host, &systemd_folders("sysctl.d"), ".conf");
+        let all = list_in_order(&host, &systemd_folders("sysctl.d"), ".conf");
         assert_eq!(all.len(), CONFIG_FILES);
         assert_eq!(all.last().unwrap().path, "etc/sysctl.d/09999.conf");
         assert!(host.take_problems()[0].to_string().contains("10,000 entries: only the last "));

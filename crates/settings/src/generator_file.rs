@@ -202,7 +202,7 @@ impl Parser<'_> {
 /// `set!…`: such lines define names from the output of commands, so that an unknown name is not an
 /// error.
 #[must_use]
-pub fn refusal_of_value(
+pub fn explain_rejected_value(
     key: &str,
     value: &str,
     ram: Option<f64>,
@@ -254,7 +254,7 @@ fn explain_rejected_size(value: &str, ram: Option<f64>, variables: bool) -> Opti
 /// Returns the line without the comment at its end, which the writer probably intended. `None` if
 /// that would not correct the line.
 #[must_use]
-pub fn without_comment(line: &str) -> Option<&str> {
+pub fn remove_comment(line: &str) -> Option<&str> {
     let at = line.find([' ', '\t']).and_then(|_| {
         line.char_indices()
             .filter(|(_, c)| matches!(c, '#' | ';'))

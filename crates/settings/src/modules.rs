@@ -7,7 +7,7 @@ use pagewise_hostfs::text::{Line, words};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::Collector;
-use crate::conf_files::{in_order, systemd_folders};
+use crate::conf_files::{list_in_order, systemd_folders};
 use crate::{knob_path, sysctl};
 
 /// Path of the file that contains the kernel's command line.
@@ -24,17 +24,17 @@ const BUILT_IN: [&str; 5] =
 
 pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     let mut loaded = Collector::new(host, Mechanism::ModulesLoad);
-    for file in in_order(host, &systemd_folders("modules-load.d"), ".conf") {
+    for file in list_in_order(host, &systemd_folders("modules-load.d"), ".conf") {
         let effect = file.effect();
         loaded.lines(&file.path, |all, line| {
-            if let Some(module) = loaded_module(line.bytes) {
+            if let Some(module) = parse_loaded_module(line.bytes) {
                 let target = Target::Parameter(Name::from(format!("module {module}").as_str()));
                 all.add(target, b"loaded", line, &effect);
             }
         });
     }
     let mut options = Collector::new(host, Mechanism::Modprobe);
-    for file in in_order(host, &systemd_folders("modprobe.d"), ".conf") {
+    for file in list_in_order(host, &systemd_folders("modprobe.d"), ".conf") {
         let effect = file.effect();
         options.lines(&file.path, |all, line| add_options(all, line, &effect));
     }
@@ -46,7 +46,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
 
 /// The module that a line of `modules-load.d` loads, if it is one of [`MODULES`].
 #[must_use]
-pub fn loaded_module(line: &[u8]) -> Option<&str> {
+pub fn parse_loaded_module(line: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(line.trim_ascii()).ok()?;
     MODULES.contains(&name).then_some(name)
 }
@@ -54,7 +54,7 @@ pub fn loaded_module(line: &[u8]) -> Option<&str> {
 /// Parses a line of `modprobe.d` such as `options zram num_devices=2` into the module and its
 /// options.
 #[must_use]
-pub fn options(line: &[u8]) -> Option<(&'static str, Vec<(String, String)>)> {
+pub fn parse_options(line: &[u8]) -> Option<(&'static str, Vec<(String, String)>)> {
     let mut words = words(line);
     if words.next()? != b"options" {
         return None;
@@ -76,7 +76,7 @@ pub fn is_parameter(module: &str, key: &str) -> bool {
 }
 
 fn add_options(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
-    let Some((module, pairs)) = options(line.bytes) else { return };
+    let Some((module, pairs)) = parse_options(line.bytes) else { return };
     let why = "it is built into the kernel, and modprobe passes options to modules only";
     let built_in = Effect::Ignored(why.into());
     let is_built_in = BUILT_IN.contains(&module) && *effect == Effect::Applied;

@@ -28,7 +28,7 @@ pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
     let mut all = Collector::new(host, Mechanism::Fstab);
     let by_kernel = find_switch_off(host);
     all.lines(FSTAB, |all, line| {
-        let Some(swap) = fstab_line(line.bytes) else { return };
+        let Some(swap) = parse_fstab_line(line.bytes) else { return };
         let unit = unit_of(&swap.area);
         let masked = unit.filter(|unit| is_masked(all.host, unit));
         let effect = match (swap.is_automatic, &by_kernel, masked) {
@@ -117,7 +117,7 @@ pub struct FstabSwap {
 /// Parses a line of fstab such as `/dev/sda2 none swap sw,pri=5 0 0`; `None` if it is not about
 /// swap.
 #[must_use]
-pub fn fstab_line(line: &[u8]) -> Option<FstabSwap> {
+pub fn parse_fstab_line(line: &[u8]) -> Option<FstabSwap> {
     let mut fields = words(line);
     let area = fields.next().filter(|area| !area.starts_with(b"#"))?;
     let _mount_point = fields.next()?;
@@ -167,7 +167,7 @@ fn read_unit(all: &mut Collector<'_>, path: &str, effect: &Effect) {
         if parse_section(line.bytes).is_some() {
             continue;
         }
-        match unit_key(line.bytes) {
+        match parse_unit_line(line.bytes) {
             Some(("What", value)) => {
                 area = Some(value.to_vec());
                 place.get_or_insert(line);
@@ -191,7 +191,7 @@ fn read_unit(all: &mut Collector<'_>, path: &str, effect: &Effect) {
 
 /// Returns the key and value of a line in a `.swap` unit, if the key is one that is used here.
 #[must_use]
-pub fn unit_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
+pub fn parse_unit_line(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;
     let key = ["What", "Priority", "Options"].into_iter().find(|it| it.as_bytes() == key)?;
     (!value.is_empty()).then_some((key, value))

@@ -17,7 +17,7 @@ use pagewise_model::{
 };
 
 use crate::collector::{Collector, parse_section, split_assignment};
-use crate::conf_files::in_order;
+use crate::conf_files::list_in_order;
 
 /// A program that sets up swap.
 struct SwapManager {
@@ -237,7 +237,7 @@ impl SwapManager {
             return all.finish();
         }
         self.read_file(&mut all, self.file, &effect);
-        for file in in_order(host, &[format!("{}.d", self.file)], ".conf") {
+        for file in list_in_order(host, &[format!("{}.d", self.file)], ".conf") {
             if file.effect() == Effect::Applied {
                 self.read_file(&mut all, &file.path, &effect);
             }

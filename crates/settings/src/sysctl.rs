@@ -18,7 +18,7 @@ use pagewise_model::knob::KNOBS;
 use pagewise_model::{Effect, Mechanism, PersistentSetting, Target, most_similar};
 
 use crate::collector::{Collector, fold_spaces, split_assignment};
-use crate::conf_files::{ConfFile, in_order};
+use crate::conf_files::{ConfFile, list_in_order};
 use crate::knob_path;
 
 /// Folders with sysctl's files; of files with the same name, the one in the earlier folder is
@@ -38,7 +38,7 @@ pub(crate) struct Sysctl {
 }
 
 pub(crate) fn read(host: &HostRoot) -> Sysctl {
-    let files = in_order(host, &FOLDERS.map(str::to_owned), ".conf");
+    let files = list_in_order(host, &FOLDERS.map(str::to_owned), ".conf");
     let is_read = |file: &ConfFile| file.effect() == Effect::Applied;
     let mut count = files.iter().filter(|file| is_read(file)).count();
     // a link `99-sysctl.conf` usually points to /etc/sysctl.conf
@@ -83,7 +83,7 @@ const NAME: usize = 1;
 
 impl Reader {
     fn line(&mut self, all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
-        let Some(found) = assignment(line.bytes) else {
+        let Some(found) = parse_assignment(line.bytes) else {
             return add_misspelled(all, line, effect);
         };
         let is_read = *effect == Effect::Applied;
@@ -214,7 +214,7 @@ pub struct Assignment {
 /// Parses a line such as `vm.swappiness = 10`, also `vm/swappiness` and with a leading `-` (ignore
 /// errors).
 #[must_use]
-pub fn assignment(line: &[u8]) -> Option<Assignment> {
+pub fn parse_assignment(line: &[u8]) -> Option<Assignment> {
     let line = line.trim_ascii();
     if line.starts_with(b"#") || line.starts_with(b";") {
         return None;
@@ -325,9 +325,9 @@ mod tests {
         assert_eq!(one("vm.swappiness"), ["vm.swappiness"]);
         assert_eq!(one("vm/swappiness"), ["vm.swappiness"]);
         assert_eq!(one("vm"), [""; 0]);
-        assert_eq!(assignment(b"vm.swappiness"), None);
-        assert_eq!(assignment(b"vm.swappiness ="), None);
-        assert_eq!(assignment(b"#vm.swappiness = 1"), None);
+        assert_eq!(parse_assignment(b"vm.swappiness"), None);
+        assert_eq!(parse_assignment(b"vm.swappiness ="), None);
+        assert_eq!(parse_assignment(b"#vm.swappiness = 1"), None);
     }
 
     #[test]

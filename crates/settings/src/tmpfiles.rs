@@ -18,7 +18,7 @@ use pagewise_hostfs::{HostRoot, ReadValues};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Source, Target};
 
 use crate::collector::Collector;
-use crate::conf_files::{in_order, systemd_folders};
+use crate::conf_files::{list_in_order, systemd_folders};
 use crate::knob_path;
 use crate::plain::is_plain;
 
@@ -28,7 +28,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     let mut all = Collector::new(host, Mechanism::Tmpfiles);
     let release = host.name_at(RELEASE).value().cloned().unwrap_or_default();
     let mut known = Known::default();
-    for file in in_order(host, &systemd_folders("tmpfiles.d"), ".conf") {
+    for file in list_in_order(host, &systemd_folders("tmpfiles.d"), ".conf") {
         let effect = file.effect();
         all.lines_with(&["/sys"], &file.path, |all, line| {
             add(all, &mut known, line, &effect, release.as_str());
@@ -55,7 +55,7 @@ fn add(
     effect: &Effect,
     release: &str,
 ) {
-    let Some(item) = item(line.bytes) else { return };
+    let Some(item) = parse_line(line.bytes) else { return };
     let resolved = resolve(&item.path, release).zip(resolve(&item.value, release));
     let Some((path, value)) = resolved else {
         let target = Target::Parameter(Name::from(item.path.as_str()));
@@ -110,7 +110,7 @@ pub struct Item {
 
 /// Parses a line such as `w /sys/kernel/mm/ksm/run - - - - 1`.
 #[must_use]
-pub fn item(line: &[u8]) -> Option<Item> {
+pub fn parse_line(line: &[u8]) -> Option<Item> {
     let line = line.trim_ascii();
     if !line.starts_with(b"w") && !line.starts_with(b"\"w") && !line.starts_with(b"'w") {
         return None;
@@ -214,7 +214,7 @@ fn resolve(text: &str, release: &str) -> Option<String> {
 /// table.
 #[must_use]
 pub fn is_known(line: &[u8]) -> bool {
-    item(line).is_some_and(|item| {
+    parse_line(line).is_some_and(|item| {
         let targets = knob_path::find_targets(item.path.trim_start_matches('/'));
         let fields: Vec<&[u8]> = words(line).skip(2).take(4).collect();
         let has_defaults = fields.iter().all(|field| *field == b"-");
@@ -300,8 +300,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_makes_it_panic(line in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = item(&[b"w /sys/", line.as_slice()].concat());
-            let _ = item(&line);
+            let _ = parse_line(&[b"w /sys/", line.as_slice()].concat());
+            let _ = parse_line(&line);
         }
     }
 }

@@ -74,7 +74,7 @@ impl Profiles<'_> {
         // a profile with `-` before its name may be missing
         let (name, may_be_missing) =
             name.strip_prefix(b"-").map_or((name, false), |name| (name, true));
-        let Some(name) = plain(name) else { return };
+        let Some(name) = plain_profile_name(name) else { return };
         if self.names.len() >= TUNED_PROFILES || self.names.iter().any(|known| known == name) {
             return;
         }
@@ -122,7 +122,8 @@ impl Profiles<'_> {
                 let expanded = sections.expand(value);
                 let value = expanded.as_ref().unwrap_or(value);
                 let is_of_one_line = !value.contains(&b'\n');
-                let Some((targets, value)) = setting(section.plugin(), key, value) else {
+                let Some((targets, value)) = settings_of_option(section.plugin(), key, value)
+                else {
                     continue;
                 };
                 let is_computed = !(is_of_one_line && is_fixed(&value));
@@ -148,7 +149,7 @@ const KERNEL_HAS_POLICY: &str =
     "TuneD leaves the policy alone that transparent_hugepage= on the kernel's command line sets";
 
 /// Returns the name of a profile, if it is a plain folder name that cannot lead to another folder.
-pub fn plain(name: &[u8]) -> Option<&str> {
+pub fn plain_profile_name(name: &[u8]) -> Option<&str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = std::str::from_utf8(name).ok()?;
     let fits = (1..=64).contains(&name.len()) && !name.starts_with('.');
@@ -177,7 +178,7 @@ pub struct ProfileShape {
 
 /// Finds the sections of a profile that set memory settings.
 #[must_use]
-pub fn shape(profile: &[u8]) -> ProfileShape {
+pub fn describe_shape(profile: &[u8]) -> ProfileShape {
     let text = Text::new("", profile.to_vec());
     let sections = match parse(text.lines().take(CONFIG_LINES)) {
         Ok(sections) => sections,
@@ -202,7 +203,7 @@ const PLUGINS: [&str; 3] = ["sysctl", "sysfs", "vm"];
 pub const MERGING: [&str; 4] = ["type", "enabled", "replace", "priority"];
 
 /// Returns the value of a line `include=…` in a profile.
-pub fn include(line: &[u8]) -> Option<&[u8]> {
+pub fn parse_include(line: &[u8]) -> Option<&[u8]> {
     let rest = line.trim_ascii().strip_prefix(b"include")?.trim_ascii();
     Some(rest.strip_prefix(b"=")?.trim_ascii())
 }
@@ -210,7 +211,11 @@ pub fn include(line: &[u8]) -> Option<&[u8]> {
 /// Returns the settings that an option of a plugin sets, with the value; `None` if it sets none.
 /// The value may be one that is computed when the profile is applied (see [`is_fixed`]).
 #[must_use]
-pub fn setting(plugin: &[u8], key: &[u8], value: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
+pub fn settings_of_option(
+    plugin: &[u8],
+    key: &[u8],
+    value: &[u8],
+) -> Option<(Vec<Target>, Vec<u8>)> {
     let key = std::str::from_utf8(key).ok()?;
     let value = crate::collector::fold_spaces(value);
     let (targets, value) = match plugin {
@@ -354,7 +359,12 @@ mod tests {
         let known = settings.iter().filter(|setting| setting.effect == Effect::Applied).count();
         assert_eq!((settings.len(), known), (3, 1), "{:?}", show_all(&settings));
         assert_eq!(
-            (plain(b"../x"), plain(b".."), plain(b"a/b"), plain(b"")),
+            (
+                plain_profile_name(b"../x"),
+                plain_profile_name(b".."),
+                plain_profile_name(b"a/b"),
+                plain_profile_name(b"")
+            ),
             (None, None, None, None)
         );
     }

@@ -12,13 +12,13 @@ use pagewise_hostfs::text::{Line, lines};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::Collector;
-use crate::conf_files::{in_order, systemd_folders};
+use crate::conf_files::{list_in_order, systemd_folders};
 use crate::plain::is_plain;
 use crate::{knob_path, sysctl};
 
 pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     let mut all = Collector::new(host, Mechanism::Udev);
-    for file in in_order(host, &systemd_folders("udev/rules.d"), ".rules") {
+    for file in list_in_order(host, &systemd_folders("udev/rules.d"), ".rules") {
         let effect = file.effect();
         let mut rule = Vec::new();
         let mut is_rule_too_long = false;
@@ -106,7 +106,7 @@ fn excludes_zram(token: &Token<'_>) -> bool {
 }
 
 fn add(all: &mut Collector<'_>, line: &Line<'_>, text: &[u8], effect: &Effect) {
-    let Some(rule) = rule(text) else { return };
+    let Some(rule) = parse_rule(text) else { return };
     let effect = if *effect == Effect::Applied { &rule.effect } else { effect };
     for device in &rule.makes {
         let device = Name::from(format!("zram{device}").as_str());
@@ -151,7 +151,7 @@ impl Token<'_> {
 
 /// Parses a udev rule; returns `None` if it sets no setting of the table.
 #[must_use]
-pub fn rule(text: &[u8]) -> Option<Rule> {
+pub fn parse_rule(text: &[u8]) -> Option<Rule> {
     if !has_words(text) {
         return None;
     }
@@ -446,7 +446,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_makes_it_panic(line in "[A-Z{}=\"\\\\,! a-z0-9*|]{0,80}") {
-            let _ = rule(format!("KERNEL==\"zram0\", {line}").as_bytes());
+            let _ = parse_rule(format!("KERNEL==\"zram0\", {line}").as_bytes());
             let _ = keep_line(line.as_bytes());
         }
     }

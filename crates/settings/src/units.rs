@@ -14,7 +14,7 @@ use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::{Collector, parse_section, split_assignment};
-use crate::conf_files::in_order;
+use crate::conf_files::list_in_order;
 use crate::limits::UNIT_FILES;
 
 /// Folders with units that the administrator wrote; earlier folders win.
@@ -77,7 +77,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
                 read_file(&mut all, &unit, path, &Effect::Ignored(why().into()));
             });
         }
-        for file in in_order(host, &files.drop_ins, ".conf") {
+        for file in list_in_order(host, &files.drop_ins, ".conf") {
             read_file(&mut all, &unit, &file.path, &file.effect());
         }
     }
@@ -95,10 +95,10 @@ fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
         if parse_section(line.bytes).is_some() {
             return;
         }
-        let Some((property, knob, value)) = property(line.bytes) else { return };
+        let Some((parse_property, knob, value)) = parse_property(line.bytes) else { return };
         let target = match knob {
             Some(knob) => Target::Knob { knob, instance: Some(Name::from(unit)) },
-            None => Target::Parameter(Name::from(format!("{unit} {property}").as_str())),
+            None => Target::Parameter(Name::from(format!("{unit} {parse_property}").as_str())),
         };
         all.add(target, value, line, effect);
     });
@@ -107,7 +107,7 @@ fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
 /// Parses a line that sets a property which limits memory. Returns the property, the cgroup setting
 /// that it sets, and its value.
 #[must_use]
-pub fn property(line: &[u8]) -> Option<(&'static str, Option<&'static str>, &[u8])> {
+pub fn parse_property(line: &[u8]) -> Option<(&'static str, Option<&'static str>, &[u8])> {
     let (key, value) = split_assignment(line)?;
     let (name, knob) = PROPERTIES.into_iter().find(|(name, _)| name.as_bytes() == key)?;
     (!value.is_empty()).then_some((name, knob, value))

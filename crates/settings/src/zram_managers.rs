@@ -16,7 +16,7 @@ use pagewise_model::{
 };
 
 use crate::collector::{Collector, parse_section, split_assignment};
-use crate::conf_files::in_order;
+use crate::conf_files::list_in_order;
 use crate::generator_file::{self, SyntaxError};
 
 /// Folders with zram-generator's files; of files with the same name, the one in the earlier folder
@@ -57,7 +57,7 @@ pub(crate) fn read_generator(host: &HostRoot) -> (Vec<PersistentSetting>, Option
     let mut found = mains.iter().filter(|path| host.exists(path));
     let main = found.next();
     let drop_ins = FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}.d"));
-    let drop_ins = in_order(host, &drop_ins, ".conf");
+    let drop_ins = list_in_order(host, &drop_ins, ".conf");
     let mut general = generator_effect(host);
     let mut refused = None;
     if general == Effect::Applied {
@@ -104,7 +104,7 @@ fn find_refused<'p>(host: &HostRoot, files: impl Iterator<Item = &'p str>) -> Op
         let line = *lines.get(error.line.checked_sub(1)?)?;
         let text = String::from_utf8_lossy(line).trim_end().to_owned();
         let candidates =
-            [Some(text.trim_start()), generator_file::without_comment(&text)].into_iter().flatten();
+            [Some(text.trim_start()), generator_file::remove_comment(&text)].into_iter().flatten();
         let candidates = candidates.map(str::to_owned).chain([format!("# {}", text.trim_start())]);
         let is_mended = |candidate: &String| {
             let mut changed = lines.clone();
@@ -143,12 +143,12 @@ pub(crate) fn find_first_error(
     };
     let of_devices = assignments.iter().enumerate().filter(|(at, it)| {
         let is_device =
-            it.section.as_ref().is_some_and(|name| zram_section(name.as_bytes()).is_some());
+            it.section.as_ref().is_some_and(|name| parse_zram_section(name.as_bytes()).is_some());
         is_device && is_last(*at, it)
     });
     let of_devices = of_devices.map(|(_, it)| it);
     let error = |it: &generator_file::Assignment| {
-        let what = generator_file::refusal_of_value(&it.key, &it.value, ram, *variables)?;
+        let what = generator_file::explain_rejected_value(&it.key, &it.value, ram, *variables)?;
         Some(SyntaxError { line: it.line, what })
     };
     of_devices.into_iter().find_map(error)
@@ -195,11 +195,13 @@ fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
     let mut device: Option<String> = None;
     all.lines(path, |all, line| {
         if let Some(name) = parse_section(line.bytes) {
-            device = zram_section(name).map(str::to_owned);
+            device = parse_zram_section(name).map(str::to_owned);
             if let Some(device) = &device {
                 all.add(Target::ZramDevice(Name::from(device.as_str())), b"set up", line, effect);
             }
-        } else if let (Some(device), Some((key, value))) = (&device, generator_key(line.bytes)) {
+        } else if let (Some(device), Some((key, value))) =
+            (&device, parse_generator_line(line.bytes))
+        {
             let number = line.source().line_number().and_then(|it| usize::try_from(it).ok());
             let as_read = assignments.iter().find(|it| Some(it.line) == number);
             let effect = more_restrictive_effect(effect, effect_of_line(key, value, as_read));
@@ -225,7 +227,7 @@ fn effect_of_line(key: &str, value: &[u8], as_read: Option<&generator_file::Assi
 
 /// Parses the name of a section of zram-generator's files, such as `zram0`.
 #[must_use]
-pub fn zram_section(name: &[u8]) -> Option<&str> {
+pub fn parse_zram_section(name: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(name).ok()?;
     let digits = name.strip_prefix("zram")?;
     let is_number = (1..=4).contains(&digits.len()) && digits.bytes().all(|it| it.is_ascii_digit());
@@ -234,7 +236,7 @@ pub fn zram_section(name: &[u8]) -> Option<&str> {
 
 /// Parses a line of zram-generator's files into its key and value; `None` if the key is unknown.
 #[must_use]
-pub fn generator_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
+pub fn parse_generator_line(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;
     let known =
         ["zram-size", "zram-fraction", "max-zram-size", "compression-algorithm", "swap-priority"]
@@ -287,7 +289,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
         Effect::Ignored("zramswap.service is not enabled".into())
     };
     all.lines(ZRAM_TOOLS, |all, line| {
-        let Some((key, value)) = zram_tools_key(line.bytes) else { return };
+        let Some((key, value)) = parse_zram_tools_line(line.bytes) else { return };
         let (target, value) = match key {
             "ALGO" => (Target::instance_of("zram.comp_algorithm", "0"), value.to_vec()),
             "SIZE" => (Target::instance_of("zram.disksize", "0"), [value, b"M"].concat()),
@@ -310,7 +312,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
 
 /// Parses a line of zram-tools' file such as `ALGO=zstd`, as the shell does.
 #[must_use]
-pub fn zram_tools_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
+pub fn parse_zram_tools_line(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;
     let key = key.strip_prefix(b"export ").unwrap_or(key).trim_ascii();
     let key =

@@ -93,7 +93,7 @@ fn of_ten_thousand_drop_ins_the_winners_are_known() {
     let owned = ownership(&snapshot);
     assert_eq!(owned.len(), 2, "{owned:?}");
     let winners: Vec<String> =
-        owned.iter().map(|it| it.winning().unwrap().value.source.to_string()).collect();
+        owned.iter().map(|it| it.winning_line().unwrap().value.source.to_string()).collect();
     assert_eq!(
         winners,
         ["/etc/systemd/system/db.service.d/09999.conf:2", "/etc/sysctl.d/99999.conf:1"]

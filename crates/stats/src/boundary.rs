@@ -31,7 +31,7 @@ const PLAYED: usize = 20_000;
 
 /// Returns the looks of an experiment with this number of planned pairs; the last look is after all
 /// pairs.
-pub fn looks(pairs: u32) -> Vec<TrialLook> {
+pub fn plan_looks(pairs: u32) -> Vec<TrialLook> {
     plan_looks_until(pairs, pairs)
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     fn interim_looks(pairs: u32) -> Vec<(u32, Option<u32>)> {
-        looks(pairs).iter().map(|look| (look.pairs, look.bound)).collect()
+        plan_looks(pairs).iter().map(|look| (look.pairs, look.bound)).collect()
     }
 
     #[test]

@@ -57,13 +57,13 @@ pub(crate) fn compare_metric(
     min_effect: f64,
 ) -> TrialMetric {
     let [a, b] = [&series.a, &series.b].map(|values| with_half_event(metric, values));
-    let ratio = PairedRatio::bounded_by(&a, &b, bound.map(|bound| bound as usize));
+    let ratio = PairedRatio::from_runs_with_rank(&a, &b, bound.map(|bound| bound as usize));
     let interval = ratio.and_then(|ratio| ratio.interval);
     let verdict = judge_interval(interval, min_effect, metric.higher_is_better);
     let decided = verdict != Verdict::Undecided;
     TrialMetric {
         name: metric.name.clone(),
-        unit: metric.standard().map_or("said", |known| known.unit).to_owned(),
+        unit: metric.standard_row().map_or("said", |known| known.unit).to_owned(),
         kind: metric.kind(),
         higher_is_better: metric.higher_is_better,
         host_wide,
@@ -173,7 +173,7 @@ mod tests {
         let runs = |from: u32, values: &[f64]| (from..).take(values.len()).collect();
         let series =
             Series { a: a.to_vec(), b: b.to_vec(), a_runs: runs(1, a), b_runs: runs(100, b) };
-        compare_metric(&Metric::time(), false, &series, bound, 0.02)
+        compare_metric(&Metric::new_time(), false, &series, bound, 0.02)
     }
 
     #[test]

@@ -20,12 +20,12 @@ const IN_A_ROW: usize = 3;
 const ALTOGETHER: usize = 4;
 
 /// Whether a run ended in this way because of the settings of its arm.
-pub fn is_outcome(end: RunEnd) -> bool {
+pub fn is_caused_by_arm(end: RunEnd) -> bool {
     matches!(end, RunEnd::OutOfMemory { .. } | RunEnd::TimedOut)
 }
 
 /// Returns the dropped arms in the order in which they were dropped.
-pub fn dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDropped> {
+pub fn find_dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDropped> {
     let mut dropped: Vec<TrialDropped> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         if experiment.arms.len() <= dropped.len() + 2 {
@@ -43,7 +43,10 @@ pub fn dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDrop
 }
 
 /// Returns the arms that were not dropped.
-pub fn kept_arms<'a>(experiment: &'a Experiment, dropped: &[TrialDropped]) -> Vec<&'a TrialArm> {
+pub fn find_kept_arms<'a>(
+    experiment: &'a Experiment,
+    dropped: &[TrialDropped],
+) -> Vec<&'a TrialArm> {
     let is_gone = |arm: &&TrialArm| dropped.iter().any(|gone| gone.arm == arm.name);
     experiment.arms.iter().filter(|arm| !is_gone(arm)).collect()
 }
@@ -54,13 +57,14 @@ fn explain_drop(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
     if last.end == RunEnd::NotRun {
         return Some(last.refused.clone().unwrap_or_else(|| "it was refused".to_owned()));
     }
-    if !is_outcome(last.end) {
+    if !is_caused_by_arm(last.end) {
         return None;
     }
     let of_arm: Vec<&TrialRun> = runs.iter().filter(|run| run.arm == last.arm).collect();
-    let bad = of_arm.iter().filter(|run| is_outcome(run.end)).count();
-    let in_pairs = of_arm.iter().filter(|run| run.pair.is_some() && is_outcome(run.end)).count();
-    let in_a_row = of_arm.iter().rev().take_while(|run| is_outcome(run.end)).count();
+    let bad = of_arm.iter().filter(|run| is_caused_by_arm(run.end)).count();
+    let in_pairs =
+        of_arm.iter().filter(|run| run.pair.is_some() && is_caused_by_arm(run.end)).count();
+    let in_a_row = of_arm.iter().rev().take_while(|run| is_caused_by_arm(run.end)).count();
     let is_first = experiment.arms.first().is_some_and(|arm| arm.name == last.arm);
     let warm_ups = experiment.warm_up as usize + usize::from(is_first);
     let never_warm = last.pair.is_none() && in_a_row >= warm_ups;
@@ -89,7 +93,7 @@ mod tests {
     }
 
     fn dropped_names(arms: &[&str], of: &[(&str, Option<u32>, RunEnd)]) -> Vec<(String, String)> {
-        let found = super::dropped_arms(&experiment(arms), &runs(of));
+        let found = super::find_dropped_arms(&experiment(arms), &runs(of));
         found.into_iter().map(|gone| (gone.arm, gone.why)).collect()
     }
 
@@ -123,7 +127,7 @@ mod tests {
     fn what_was_refused_says_why() {
         let mut all = runs(&[("a", None, GOOD), ("b", None, RunEnd::NotRun), ("c", None, GOOD)]);
         all[1].refused = Some("zram: no such module".to_owned());
-        let found = super::dropped_arms(&experiment(&["a", "b", "c"]), &all);
+        let found = super::find_dropped_arms(&experiment(&["a", "b", "c"]), &all);
         let expected = TrialDropped {
             arm: "b".to_owned(),
             why: "zram: no such module".to_owned(),

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use pagewise_model::arm::{is_of_zram, of_neighbour, twice};
+use pagewise_model::arm::{find_setting_set_twice, is_of_zram, strip_neighbour};
 use pagewise_model::{Clock, Program, TrialArm, TrialSetting, TrialSwap};
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ impl Experiment {
     /// listed.
     #[must_use]
     pub fn primary(&self) -> &Metric {
-        static TIME: std::sync::LazyLock<Metric> = std::sync::LazyLock::new(Metric::time);
+        static TIME: std::sync::LazyLock<Metric> = std::sync::LazyLock::new(Metric::new_time);
         self.metrics.first().unwrap_or(&TIME)
     }
 
@@ -91,12 +91,14 @@ impl Experiment {
         if self.program.argv().is_empty() || self.arms.len() < 2 {
             return Err(Unsound::Empty);
         }
-        if let Some((arm, knob)) = self.arms.iter().find_map(|arm| Some((arm, twice(arm)?))) {
+        if let Some((arm, knob)) =
+            self.arms.iter().find_map(|arm| Some((arm, find_setting_set_twice(arm)?)))
+        {
             return Err(Unsound::SetTwice { arm: arm.name.clone(), knob: knob.to_owned() });
         }
         for metric in &self.metrics {
             let again = Metric::parse(&metric.name)?;
-            let requested = again.standard().map(|known| known.higher_is_better);
+            let requested = again.standard_row().map(|known| known.higher_is_better);
             if requested.is_some_and(|wanted| wanted != metric.higher_is_better) {
                 let less = if metric.higher_is_better { "more" } else { "less" };
                 return Err(Unsound::NeverWanted { less, metric: metric.name.clone() });
@@ -139,13 +141,13 @@ impl Experiment {
     /// Whether an arm has swap of its own. If so, the host's swap must be off, or the user must
     /// allow it in addition.
     #[must_use]
-    pub fn lends_swap(&self) -> bool {
+    pub fn has_own_swap(&self) -> bool {
         self.arms.iter().any(|arm| arm.swap.as_ref().is_some_and(|areas| !areas.is_empty()))
     }
 
     /// Whether the experiment needs a lender: for settings, for swap or for a memory limit.
     #[must_use]
-    pub fn borrows(&self) -> bool {
+    pub fn needs_lender(&self) -> bool {
         let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
         let is_limited = self.memory_limit_bytes.is_some() || self.neighbour.is_some();
         is_limited || self.arms.iter().any(of_arm)
@@ -156,7 +158,7 @@ impl Experiment {
             Some(neighbour) if neighbour.program.argv().is_empty() => Err(Unsound::Empty),
             Some(_) => Ok(()),
             None => {
-                let is_of_it = |set: &TrialSetting| of_neighbour(&set.knob).is_some();
+                let is_of_it = |set: &TrialSetting| strip_neighbour(&set.knob).is_some();
                 let arm = self.arms.iter().find(|arm| arm.settings.iter().any(is_of_it));
                 let what = "a setting of a neighbour, and the experiment has none";
                 let lacking = |arm: &TrialArm| Unsound::Lacking { arm: arm.name.clone(), what };

@@ -9,7 +9,7 @@ use pagewise_model::{
     MetricKind, Trial, TrialArm, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict,
 };
 
-use crate::boundary::{looks, plan_looks_until};
+use crate::boundary::{plan_looks, plan_looks_until};
 use crate::clock::explain_not_judged;
 use crate::compare::{Series, compare_unless, robust_deviation};
 use crate::experiment::Experiment;
@@ -25,11 +25,11 @@ use crate::{dropped, idle, notes};
 /// Computes the result of an experiment from its runs.
 #[must_use]
 pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
-    let dropped = dropped::dropped_arms(experiment, runs);
+    let dropped = dropped::find_dropped_arms(experiment, runs);
     let gone = experiment.arms.iter().filter(|arm| dropped.iter().any(|it| it.arm == arm.name));
     let gone: Vec<TrialArm> = gone.cloned().collect();
     let first = experiment.arms.first().map(|arm| arm.name.clone());
-    let kept = dropped::kept_arms(experiment, &dropped).into_iter().cloned().collect();
+    let kept = dropped::find_kept_arms(experiment, &dropped).into_iter().cloned().collect();
     let experiment = &Experiment { arms: kept, ..experiment.clone() };
     let names = experiment.arms.iter().map(|arm| arm.name.as_str());
     let mut all: Vec<TrialComparison> =
@@ -42,7 +42,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         pairs,
         failed_pairs,
         planned_pairs: experiment.pairs,
-        looks: looks(experiment.pairs),
+        looks: plan_looks(experiment.pairs),
         arms: [experiment.arms.clone(), gone].concat(),
         others: all,
         program: experiment.program.clone(),

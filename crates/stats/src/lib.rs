@@ -41,7 +41,7 @@ pub use experiment::{Experiment, MOST_PAIRS, Neighbour, USUAL_PAIRS, Unsound};
 pub use forecast::forecast;
 pub use judge::judge;
 pub use metric::{Metric, NotAMetric, Pattern, prefer_more};
-pub use notes::end_in_words;
+pub use notes::describe_end;
 pub use paired::{PairedRatio, median};
 pub use replication::replicate_all;
 pub use standard_metrics::{KNOWN, StandardMetric};

@@ -39,25 +39,26 @@ impl Metric {
 
     /// Creates the metric for elapsed time, which is the default primary metric.
     #[must_use]
-    pub fn time() -> Self {
+    pub fn new_time() -> Self {
         Self { name: TIME.to_owned(), higher_is_better: false }
     }
 
     /// The kind of quantity that the metric measures.
     #[must_use]
     pub fn kind(&self) -> MetricKind {
-        self.standard().map_or(MetricKind::Said, |known| known.kind)
+        self.standard_row().map_or(MetricKind::Said, |known| known.kind)
     }
 
     /// Whether the metric counts whole events or bytes.
     pub(crate) fn is_whole(&self) -> bool {
-        self.standard().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
+        self.standard_row()
+            .is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
     }
 
     /// Returns the metric's row in the table of standard metrics; `None` if the metric is a regular
     /// expression.
     #[must_use]
-    pub fn standard(&self) -> Option<&'static StandardMetric> {
+    pub fn standard_row(&self) -> Option<&'static StandardMetric> {
         find_standard(&self.name)
     }
 }
@@ -65,7 +66,8 @@ impl Metric {
 /// Sets "higher is better" for all metrics that are regular expressions, because only the user
 /// knows in which direction they are better. Returns `false` if there are none.
 pub fn prefer_more(metrics: &mut [Metric]) -> bool {
-    let mut message = metrics.iter_mut().filter(|metric| metric.standard().is_none()).peekable();
+    let mut message =
+        metrics.iter_mut().filter(|metric| metric.standard_row().is_none()).peekable();
     let any = message.peek().is_some();
     message.for_each(|metric| metric.higher_is_better = true);
     any
@@ -133,7 +135,7 @@ mod tests {
         assert!(KNOWN.is_sorted_by(|a, b| a.kind <= b.kind));
         for known in KNOWN {
             assert_eq!(KNOWN.iter().filter(|other| other.name == known.name).count(), 1);
-            assert_eq!(Metric::parse(known.name).unwrap().standard(), Some(known));
+            assert_eq!(Metric::parse(known.name).unwrap().standard_row(), Some(known));
         }
     }
 

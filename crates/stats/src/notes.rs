@@ -87,7 +87,7 @@ fn failures_note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let of_arm = |name: &str| {
         let failed = runs.iter().filter(|run| run.arm == name && !run.end.is_good());
         let failed: Vec<&TrialRun> = failed.collect();
-        let how = failed.first().map(|run| (end_in_words(run.end), run.number))?;
+        let how = failed.first().map(|run| (describe_end(run.end), run.number))?;
         Some(format!("{} of {name} failed (run {}: {})", runs_word(failed.len()), how.1, how.0))
     };
     let is_gone = |arm: &&TrialArm| trial.dropped.iter().any(|gone| gone.arm == arm.name);
@@ -103,7 +103,7 @@ fn runs_word(count: usize) -> String {
 
 /// Describes how a run ended.
 #[must_use]
-pub fn end_in_words(end: RunEnd) -> String {
+pub fn describe_end(end: RunEnd) -> String {
     match end {
         RunEnd::Exited { status } => format!("exit status {status}"),
         RunEnd::Killed { signal } => format!("killed by signal {signal}"),

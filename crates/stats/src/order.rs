@@ -8,7 +8,7 @@
 use fastrand::Rng;
 
 /// Returns for each round the indices of the arms, in the order in which they run.
-pub fn rounds(seed: u64, arms: usize, rounds: u32) -> Vec<Vec<usize>> {
+pub fn draw_rounds(seed: u64, arms: usize, rounds: u32) -> Vec<Vec<usize>> {
     let mut rng = Rng::with_seed(seed);
     let shuffled = |_| {
         let mut round: Vec<usize> = (0..arms).collect();
@@ -24,20 +24,20 @@ mod tests {
 
     #[test]
     fn every_round_has_every_arm_and_a_seed_repeats() {
-        let all = rounds(7, 3, 50);
+        let all = draw_rounds(7, 3, 50);
         for round in &all {
             let mut sorted = round.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, [0, 1, 2]);
         }
-        assert_eq!(all, rounds(7, 3, 50));
-        assert_ne!(all, rounds(8, 3, 50));
-        assert_eq!(all[..20], rounds(7, 3, 20), "more pairs go on where fewer ended");
+        assert_eq!(all, draw_rounds(7, 3, 50));
+        assert_ne!(all, draw_rounds(8, 3, 50));
+        assert_eq!(all[..20], draw_rounds(7, 3, 20), "more pairs go on where fewer ended");
     }
 
     #[test]
     fn either_arm_comes_first_about_as_often() {
-        let first = rounds(1, 2, 1000).iter().filter(|round| round[0] == 0).count();
+        let first = draw_rounds(1, 2, 1000).iter().filter(|round| round[0] == 0).count();
         assert!((400..600).contains(&first), "{first}");
     }
 }

@@ -29,13 +29,13 @@ impl PairedRatio {
     /// if a value is not above zero.
     #[must_use]
     pub fn from_runs(a: &[f64], b: &[f64]) -> Option<Self> {
-        Self::bounded_by(a, b, rank_of_bound(a.len(), MISSES))
+        Self::from_runs_with_rank(a, b, rank_of_bound(a.len(), MISSES))
     }
 
     /// Like [`Self::from_runs`], but the interval is bounded by the Walsh average of the given rank
     /// (counted from either end, from 1). With several looks, intervals must be wider.
     #[must_use]
-    pub fn bounded_by(a: &[f64], b: &[f64], rank: Option<usize>) -> Option<Self> {
+    pub fn from_runs_with_rank(a: &[f64], b: &[f64], rank: Option<usize>) -> Option<Self> {
         let sound = |value: &f64| value.is_finite() && *value > 0.0;
         if a.is_empty() || a.len() != b.len() || !a.iter().chain(b).all(sound) {
             return None;
@@ -54,7 +54,7 @@ impl PairedRatio {
 
     /// Whether the interval excludes a ratio of 1.
     #[must_use]
-    pub fn differs(&self) -> bool {
+    pub fn excludes_no_difference(&self) -> bool {
         self.interval.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
     }
 }
@@ -131,11 +131,14 @@ mod tests {
     #[test]
     fn the_same_everywhere_is_no_difference() {
         let same = PairedRatio::from_runs(&[2.0; 7], &[2.0; 7]).unwrap();
-        assert_eq!((same.estimate, same.interval, same.differs()), (1.0, Some([1.0, 1.0]), false));
+        assert_eq!(
+            (same.estimate, same.interval, same.excludes_no_difference()),
+            (1.0, Some([1.0, 1.0]), false)
+        );
         let twice = PairedRatio::from_runs(&[2.0; 7], &[4.0; 7]).unwrap();
-        assert!((twice.estimate - 2.0).abs() < 1e-12 && twice.differs());
+        assert!((twice.estimate - 2.0).abs() < 1e-12 && twice.excludes_no_difference());
         assert!(
-            !PairedRatio::from_runs(&[2.0; 5], &[4.0; 5]).unwrap().differs(),
+            !PairedRatio::from_runs(&[2.0; 5], &[4.0; 5]).unwrap().excludes_no_difference(),
             "five pairs tell nothing"
         );
         assert_eq!(PairedRatio::from_runs(&[1.0], &[0.0]), None);

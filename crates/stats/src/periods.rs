@@ -78,7 +78,7 @@ impl Periods {
             values[..self.slices()].iter().map(|value| value.max(0.0) + self.least).collect()
         };
         let bound = rank_of_bound(self.slices(), MISSES);
-        PairedRatio::bounded_by(&more(&self.before), &more(&self.after), bound)
+        PairedRatio::from_runs_with_rank(&more(&self.before), &more(&self.after), bound)
     }
 
     fn difference(&self, is_more: bool) -> Difference {

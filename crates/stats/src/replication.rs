@@ -52,7 +52,7 @@ mod tests {
     fn metric(effect: f64, noise: f64) -> TrialMetric {
         let b = [-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0].map(|step| effect * (1.0 + noise * step));
         let series = Series { a: vec![1.0; 7], b: b.to_vec(), ..Series::default() };
-        compare_metric(&Metric::time(), false, &series, Some(3), 0.02)
+        compare_metric(&Metric::new_time(), false, &series, Some(3), 0.02)
     }
 
     /// In the third pair of experiments the intervals overlap, although the estimates differ

@@ -9,7 +9,7 @@ use pagewise_model::{TrialMetric, Verdict};
 use crate::boundary::plan_looks_until;
 use crate::compare::{Series, compare_metric, detectable_effect};
 use crate::metric::Metric;
-use crate::order::rounds;
+use crate::order::draw_rounds;
 
 /// A simulated machine on which a command takes about a second.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ fn simulate_runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series
     let (mut burst_left, mut slowed) = (0_u32, 0.0);
     let mut series = Series::default();
     let mut number = 0_u32;
-    for round in rounds(seed, 2, pairs) {
+    for round in draw_rounds(seed, 2, pairs) {
         for arm in round {
             number += 1;
             if burst_left == 0 && rng.f64() < machine.bursts.0 {
@@ -76,7 +76,7 @@ fn simulate(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric
             b_runs: all.b_runs[..seen].to_vec(),
         };
         let metric =
-            compare_metric(&Metric::time(), false, &series, look.bound, machine.min_effect);
+            compare_metric(&Metric::new_time(), false, &series, look.bound, machine.min_effect);
         let clear = metric.verdict != Verdict::Undecided;
         last = Some(metric);
         if clear {
@@ -124,7 +124,7 @@ fn looking_after_every_pair_would_be_wrong_far_more_often() {
         let all = simulate_runs(machine, 1.0, 20, *seed);
         (7..=20).any(|seen| {
             let [a, b] = [&all.a, &all.b].map(|values| &values[..seen]);
-            crate::paired::PairedRatio::from_runs(a, b).unwrap().differs()
+            crate::paired::PairedRatio::from_runs(a, b).unwrap().excludes_no_difference()
         })
     });
     let wrong = wrong.count() as f64 / TRIALS as f64;

@@ -13,9 +13,9 @@ use crate::metric::Metric;
 pub(crate) fn experiment(arms: &[&str]) -> Experiment {
     let arm = |name: &&str| TrialArm { name: (*name).to_owned(), ..TrialArm::default() };
     Experiment {
-        program: Program::of_words(&["true"]),
+        program: Program::from_words(&["true"]),
         arms: arms.iter().map(arm).collect(),
-        metrics: vec![Metric::time()],
+        metrics: vec![Metric::new_time()],
         pairs: 7,
         min_effect: 0.02,
         warm_up: 1,
@@ -35,6 +35,6 @@ pub(crate) fn run(number: u32, arm: &str, pair: Option<u32>, end: RunEnd) -> Tri
         started_seconds: f64::from(number),
         end,
         values: BTreeMap::from([("time".to_owned(), 1.0), ("cpu".to_owned(), 0.5)]),
-        ..TrialRun::not_yet(number, pair, arm)
+        ..TrialRun::new_unstarted(number, pair, arm)
     }
 }

@@ -9,7 +9,7 @@
 //! still be returned. Therefore no crate of the program uses `println!` or `eprintln!`, which panic
 //! on such errors.
 //!
-//! Nothing that a terminal would interpret is written: [`printable`] is the last check. The only
+//! Nothing that a terminal would interpret is written: [`make_printable`] is the last check. The only
 //! exceptions are our own colour sequences, if colours are enabled.
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pagewise_model::{Name, Refusal, printable, printable_json};
+use pagewise_model::{Name, Refusal, make_json_printable, make_printable};
 use pagewise_report::text::escape_all_but_colours;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
@@ -51,7 +51,7 @@ pub fn guarded_text<'a>(global: &Global, shown: &'a str) -> Cow<'a, str> {
 
 /// Prints a JSON document, or one line of JSON Lines.
 pub fn print_document(shown: &str) -> anyhow::Result<Printed> {
-    write_out(printable_json(shown).as_bytes())
+    write_out(make_json_printable(shown).as_bytes())
 }
 
 /// Prints text, with or without our own colour sequences.
@@ -60,7 +60,7 @@ pub fn print_text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
 }
 
 fn make_printable(text: &str, colour: bool) -> Cow<'_, str> {
-    if colour { escape_all_but_colours(text) } else { printable(text) }
+    if colour { escape_all_but_colours(text) } else { make_printable(text) }
 }
 
 /// Writes bytes to standard output unchanged, for output that the user requested in raw form.
@@ -86,12 +86,12 @@ pub fn print_error_text(shown: &str, colour: bool) {
 
 /// Prints a message to standard error.
 pub fn print_message(what: impl Display) {
-    write_error(printable(&format!("pagewise: {what}\n")).as_bytes());
+    write_error(make_printable(&format!("pagewise: {what}\n")).as_bytes());
 }
 
 /// Prints what to do about the previous message.
 pub fn print_hint(next: impl Display) {
-    write_error(printable(&format!("  next   {next}\n")).as_bytes());
+    write_error(make_printable(&format!("  next   {next}\n")).as_bytes());
 }
 
 /// Converts the output of another program, which arrives in pieces, to text that is safe to print.
@@ -110,7 +110,7 @@ impl Foreign {
         let (mut shown, mut rest) = (String::with_capacity(bytes.len()), bytes.as_slice());
         while let Err(error) = std::str::from_utf8(rest) {
             let (good, bad) = rest.split_at(error.valid_up_to());
-            shown.push_str(&printable(&String::from_utf8_lossy(good)));
+            shown.push_str(&make_printable(&String::from_utf8_lossy(good)));
             let Some(length) = error.error_len() else {
                 self.begun = bad.to_vec();
                 return shown;
@@ -119,7 +119,7 @@ impl Foreign {
             shown.push_str(Name::from_bytes(bad).as_str());
             rest = behind;
         }
-        shown.push_str(&printable(&String::from_utf8_lossy(rest)));
+        shown.push_str(&make_printable(&String::from_utf8_lossy(rest)));
         shown
     }
 
@@ -153,7 +153,7 @@ fn refuse_dash(path: &Path) -> anyhow::Result<()> {
     if is_dash(path) {
         let what = "-: expected the name of a file or folder, found the sign for standard output, to which this \
                     is not written; nothing was written";
-        anyhow::bail!(Refusal::advised(what, "give a name (./- for a file called -)"));
+        anyhow::bail!(Refusal::with_advice(what, "give a name (./- for a file called -)"));
     }
     Ok(())
 }
@@ -229,7 +229,7 @@ pub fn explain_fill_error(error: &std::io::Error) -> anyhow::Error {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     let what = format!("{error}; the unfinished file was removed");
     if full.contains(&error.kind()) {
-        Refusal::advised(what, "free some space, or name a place on another disk").into()
+        Refusal::with_advice(what, "free some space, or name a place on another disk").into()
     } else {
         anyhow::Error::msg(what)
     }
@@ -251,11 +251,11 @@ pub fn explain_create_error(path: &Path, error: std::io::Error) -> anyhow::Error
     let path = path.display();
     if error.kind() == ErrorKind::AlreadyExists {
         let what = format!("{path}: expected no file of that name, found one; nothing was written");
-        return Refusal::advised(what, "remove it, or give another name").into();
+        return Refusal::with_advice(what, "remove it, or give another name").into();
     }
     if error.kind() == ErrorKind::NotFound {
         let what = format!("{path}: expected a folder to put it in, found none");
-        return Refusal::advised(what, "make that folder first, or give another name").into();
+        return Refusal::with_advice(what, "make that folder first, or give another name").into();
     }
     anyhow::Error::new(error).context(path.to_string())
 }
@@ -291,7 +291,7 @@ pub fn create_empty_folder(path: &Path) -> anyhow::Result<()> {
     }
     let what =
         format!("{}: expected an empty folder, found files; nothing was written", path.display());
-    anyhow::bail!(Refusal::advised(what, "give the name of a new folder"))
+    anyhow::bail!(Refusal::with_advice(what, "give the name of a new folder"))
 }
 
 /// Creates a file below `folder`, and the folders in between.
@@ -341,7 +341,7 @@ fn make_folders(path: &Path, mode: u32) -> anyhow::Result<()> {
     if let Err(error) = made {
         let next = "give the name of a folder, or of one that can be made";
         let what = format!("{}: expected a folder, or to make one: {error}", path.display());
-        anyhow::bail!(Refusal::advised(what, next));
+        anyhow::bail!(Refusal::with_advice(what, next));
     }
     Ok(())
 }
@@ -370,8 +370,8 @@ mod tests {
         for text in ["plain", "\u{9b}2J", "a\u{7f}\u{202e}b", "\u{e0041}\u{61c}", "\x1b[0m\n\t\"\\"]
         {
             let written = serde_json::to_string_pretty(&vec![text]).unwrap();
-            let shown = printable_json(&written);
-            assert_eq!(printable(&shown), shown);
+            let shown = make_json_printable(&written);
+            assert_eq!(make_printable(&shown), shown);
             assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [text]);
         }
     }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pagewise_model::{Name, printable};
+use pagewise_model::{Name, make_printable};
 
 use crate::{Global, output};
 
@@ -101,7 +101,7 @@ impl Measuring {
     /// Prints a line above the bar, or a message if there is no bar.
     pub fn note(&self, line: &str) {
         match &self.0 {
-            Some(bar) => bar.println(printable(&format!("pagewise: {line}"))),
+            Some(bar) => bar.println(make_printable(&format!("pagewise: {line}"))),
             None => output::print_message(line),
         }
     }
@@ -245,7 +245,9 @@ impl StepSpinner {
     /// Prints a line above the spinner; if there is no spinner, a message, unless `--quiet` is set.
     pub fn note(&self, line: &str) {
         match &self.bar {
-            Some(bar) if !bar.is_finished() => bar.println(printable(&format!("pagewise: {line}"))),
+            Some(bar) if !bar.is_finished() => {
+                bar.println(make_printable(&format!("pagewise: {line}")))
+            }
             _ if self.quiet => {}
             _ => output::print_message(line),
         }

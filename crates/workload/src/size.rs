@@ -45,7 +45,7 @@ impl TryFrom<String> for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.typed())
+        f.write_str(&self.0.format_typed())
     }
 }
 

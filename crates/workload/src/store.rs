@@ -36,7 +36,8 @@ pub(super) fn map_filled(
     seed: u64,
     progress: &mut Progress<'_>,
 ) -> Result<Region, Error> {
-    let mut region = Region::memory(pages, shared).about(|| format!("{pages} pages of memory"))?;
+    let mut region =
+        Region::map_memory(pages, shared).about(|| format!("{pages} pages of memory"))?;
     region.advise(Advice::Small).about(|| "MADV_NOHUGEPAGE".to_owned())?;
     let page = rustix::param::page_size();
     let piece = PIECE / page;
@@ -71,7 +72,7 @@ impl MappedStore {
         let folder = folder();
         let file = write_file(&folder, pages, seed, progress)
             .about(|| format!("a file of {pages} pages in {}", folder.display()))?;
-        let map = Region::file(&file, pages).about(|| "mapping it".to_owned())?;
+        let map = Region::map_file(&file, pages).about(|| "mapping it".to_owned())?;
         let stored = Self { file, map };
         stored.drop_from_memory(&folder, pages)?;
         Ok(stored)
@@ -80,7 +81,7 @@ impl MappedStore {
     fn drop_from_memory(&self, folder: &Path, pages: usize) -> Result<(), Error> {
         rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)
             .about(|| "POSIX_FADV_DONTNEED".to_owned())?;
-        let left = self.map.resident().about(|| "mincore".to_owned())?;
+        let left = self.map.count_resident().about(|| "mincore".to_owned())?;
         if left * 2 <= pages {
             return Ok(());
         }
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn a_file_is_on_disk_and_not_in_memory() {
         let stored = MappedStore::new(1030, 1, &mut |_, _| {}).unwrap();
-        assert!(stored.map.resident().unwrap() < 100);
+        assert!(stored.map.count_resident().unwrap() < 100);
         let number = |page| {
             let mut bytes = vec![0; rustix::param::page_size()];
             stored.map.copy(page, &mut bytes);
@@ -184,7 +185,7 @@ mod tests {
     fn a_folder_in_memory_is_refused() {
         let refused = |folder: &str| {
             let file = write_file(folder.as_ref(), 64, 1, &mut |_, _| {}).unwrap();
-            let map = Region::file(&file, 64).unwrap();
+            let map = Region::map_file(&file, 64).unwrap();
             MappedStore { file, map }.drop_from_memory(folder.as_ref(), 64).unwrap_err().to_string()
         };
         assert!(refused("/dev/shm").contains("found 64 of 64 pages"));

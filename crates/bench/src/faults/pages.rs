@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_page_that_changed_is_wrong() {
         let source = pages(&[page(3), page(5), page(7)].concat());
-        let mut region = Region::memory(3, false).unwrap();
+        let mut region = Region::map_memory(3, false).unwrap();
         let filled = source.pass_pages(3, |at, page| {
             region.fill(at, page);
             Ok(())

@@ -105,7 +105,7 @@ struct SwappedOut {
 }
 
 fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<SwappedOut, Failure> {
-    let mut region = Region::memory(task.pages, shared).context("memory")?;
+    let mut region = Region::map_memory(task.pages, shared).context("memory")?;
     region.advise(Advice::Small).context("MADV_NOHUGEPAGE")?;
     let start = read_vmstat()?;
     let here = OneProcessor::pin_to_one_cpu();
@@ -231,7 +231,7 @@ fn measure_file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Fa
     let mut file = tempfile::tempfile_in(folder).context(&place)?;
     write(&mut file, pages, task.pages).context(&place)?;
     file.sync_all().context(&place)?;
-    let region = Region::file(&file, task.pages).context(&place)?;
+    let region = Region::map_file(&file, task.pages).context(&place)?;
     region.advise(Advice::Random).context(&place)?;
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).context(&place)?;
     let gone = to_u64(task.pages - resident_pages(&region)?);
@@ -288,9 +288,9 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
         own_ns: u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queued),
         major_faults: faults_after.major_faults - faults_before.major_faults,
         minor_faults: faults_after.minor_faults - faults_before.minor_faults,
-        swapped_in: swapped.swapped_in().ok_or(Failure::NoCounter("pswpin"))?,
-        read_ahead: swapped.grown("swap_ra"),
-        read_ahead_hits: swapped.grown("swap_ra_hit"),
+        swapped_in: swapped.count_swapped_in().ok_or(Failure::NoCounter("pswpin"))?,
+        read_ahead: swapped.growth_of("swap_ra"),
+        read_ahead_hits: swapped.growth_of("swap_ra_hit"),
         ..Round::default()
     })
 }
@@ -316,7 +316,7 @@ impl Queue {
 }
 
 fn resident_pages(region: &Region) -> Result<usize, Failure> {
-    region.resident().context("mincore")
+    region.count_resident().context("mincore")
 }
 
 pub(super) fn to_u64(number: usize) -> u64 {
@@ -336,11 +336,11 @@ pub(super) fn read_vmstat() -> Result<Counters, Failure> {
 }
 
 pub(super) fn growth(from: &Counters, to: &Counters, name: &'static str) -> Result<u64, Failure> {
-    SwappedPages([from, to]).grown(name).ok_or(Failure::NoCounter(name))
+    SwappedPages([from, to]).growth_of(name).ok_or(Failure::NoCounter(name))
 }
 
 fn swapped_out(from: &Counters, to: &Counters) -> Result<u64, Failure> {
-    SwappedPages([from, to]).swapped_out().ok_or(Failure::NoCounter("pswpout"))
+    SwappedPages([from, to]).count_swapped_out().ok_or(Failure::NoCounter("pswpout"))
 }
 
 /// Pages that bypassed zswap's pool, from the counters before swapping out, after it, and after
@@ -350,7 +350,7 @@ fn traffic_past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool
     growth(filled, gone, "zswpout")?;
     Ok(PastPool {
         written: growth(filled, gone, "pswpout")?,
-        refused: SwappedPages([filled, gone]).refused(),
+        refused: SwappedPages([filled, gone]).count_refused(),
         read: growth(gone, touched, "pswpin")?,
     })
 }

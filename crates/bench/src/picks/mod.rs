@@ -189,7 +189,11 @@ fn runner_up(winner: &Cost, next: Cost, value: f64) -> Option<RunnerUp> {
         value,
         cost_per_winner: ratio.estimate,
         interval: ratio.interval,
-        is_real: if is_exact { ratio.estimate > SAME_RATIO } else { ratio.differs() },
+        is_real: if is_exact {
+            ratio.estimate > SAME_RATIO
+        } else {
+            ratio.excludes_no_difference()
+        },
     })
 }
 

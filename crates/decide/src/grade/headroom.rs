@@ -18,7 +18,7 @@ const NEARLY_FULL_PERCENT: f64 = 90.0;
 
 /// Grades how short of memory this host is, by its available memory; `None` if that is unknown.
 pub(crate) fn level_of_host(host: &Snapshot) -> Option<Level> {
-    room::room(host).map(|room| level(&room))
+    room::measure_headroom(host).map(|room| level(&room))
 }
 
 /// Grades how short of memory a host with this much available memory is. Free swap makes the grade

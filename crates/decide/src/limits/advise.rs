@@ -44,7 +44,7 @@ impl<'a> Circumstances<'a> {
         Self {
             interval,
             troubled: verdict::find_troubled(interval),
-            growing: growth::growing(interval),
+            growing: growth::find_growing(interval),
             host: verdict::judge(interval).host,
         }
     }
@@ -169,7 +169,7 @@ fn advise_at_limit(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<
     if current.percent_of(limit)?.get() < AT_LIMIT_PERCENT || waited.get() < WAITED_PERCENT {
         return None;
     }
-    let share = waited.of_time();
+    let share = waited.format_share_of_time();
     let reasons = vec![
         format!(
             "it uses {current} of {limit}, and its tasks waited for memory {share} of the last minute"
@@ -275,7 +275,7 @@ fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<Str
         return Some(format!("{} grows by {rate}", growth.grower.name()));
     }
     let grown = Bytes::new(u64::try_from(pair.growth()?).ok()?);
-    let is_much = grown.percent_of(groups::anonymous(pair.now)?)?.get() >= GROWN_PERCENT;
+    let is_much = grown.percent_of(groups::anonymous_memory(pair.now)?)?.get() >= GROWN_PERCENT;
     is_much.then(|| format!("its anonymous memory grew by {grown} over the interval"))
 }
 
@@ -428,7 +428,7 @@ fn confidence(
         }
         Some(_) => (),
     }
-    if pair.reached_limit().is_some_and(|reached| reached > 0) {
+    if pair.count_limit_events().is_some_and(|reached| reached > 0) {
         lower(
             Confidence::Low,
             "it, or a group below it, was at its limit over the interval".to_owned(),
@@ -448,7 +448,10 @@ fn grade_by_idle_time(used: &Used) -> (Confidence, String) {
         let why = "no idle times are known: inactive file cache counts as idle, and everything else as used";
         return (Confidence::Low, why.to_owned());
     };
-    let why = format!("idle is what was not used for {}", pagewise_model::duration::rough(seconds));
+    let why = format!(
+        "idle is what was not used for {}",
+        pagewise_model::duration::format_rough(seconds)
+    );
     let confidence = match seconds {
         long if long >= LONG => Confidence::High,
         enough if enough >= ENOUGH => Confidence::Medium,

@@ -92,7 +92,7 @@ fn processes(
         idle: idle(process),
     };
     let mut inside: Vec<ProcessUse> =
-        all.filter(|process| groups::holds(group, process)).map(used).collect();
+        all.filter(|process| groups::contains_process(group, process)).map(used).collect();
     inside.sort_by_key(|process| Reverse(process.resident));
     inside
 }

@@ -128,7 +128,7 @@ fn idle_by_generations(
 /// the page cache on the inactive list.
 fn idle_by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let unseen = inputs.generations.value().map(|_| {
-        let age = duration::rough(inputs.age.get() as f64 / 1000.0);
+        let age = duration::format_rough(inputs.age.get() as f64 / 1000.0);
         format!("its generations cover less than {age}: the kernel checks accesses only when it reclaims memory")
     });
     Some(IdleMemory {

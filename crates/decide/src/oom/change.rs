@@ -79,7 +79,7 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
 fn measure_compression(host: &Snapshot) -> Option<String> {
     let bench =
         "pagewise bench  # measures how well memory compresses here; makes no permanent change";
-    tiers::swap_is_off(host).then(|| bench.to_owned())
+    tiers::is_swap_off(host).then(|| bench.to_owned())
 }
 
 /// Returns the command that raises the limit by half of its value at the kill, if more than twice

@@ -11,7 +11,7 @@ const GREP: &str = "--grep 'oom-kill:|Killed process'";
 
 /// Returns commands that may show more reports of kills, the most useful first; empty if no other
 /// place has more of them.
-pub fn elsewhere(host: &Snapshot) -> Vec<String> {
+pub fn suggest_other_sources(host: &Snapshot) -> Vec<String> {
     let log = &host.kernel_log;
     let mut commands = Vec::new();
     if log.records.is_denied() || log.journal_files.is_denied() {
@@ -49,7 +49,7 @@ mod tests {
     fn commands(change: impl FnOnce(&mut Snapshot)) -> Vec<String> {
         let mut host = host();
         change(&mut host);
-        elsewhere(&host)
+        suggest_other_sources(&host)
     }
 
     #[test]

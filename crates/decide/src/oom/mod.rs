@@ -26,7 +26,7 @@ use pagewise_model::{
 };
 
 use crate::text::{count, count_of};
-pub use elsewhere::elsewhere;
+pub use elsewhere::suggest_other_sources;
 pub use hung::explain_hung;
 use limit_of_kill::SHOWN;
 pub(crate) use limit_of_kill::limit;
@@ -115,7 +115,7 @@ fn explain_failure(failure: &AllocationFailure) -> OomExplanation {
 }
 
 /// Returns the OOM kills of the last ten minutes, or of the interval if that is longer.
-pub fn recent(interval: &Interval) -> RecentKills {
+pub fn recent_kills(interval: &Interval) -> RecentKills {
     let kills = interval.end.kernel_log.kills.iter();
     let recent = kills.filter(|kill| is_recent(interval, kill)).cloned();
     let (groups, host) = recent.partition(|kill| kill.constraint == Some(OomConstraint::Cgroup));

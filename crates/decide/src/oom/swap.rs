@@ -153,7 +153,7 @@ fn describe_locked(
 }
 
 fn describe_no_swap_now(host: &Snapshot) -> Option<String> {
-    tiers::swap_is_off(host).then(|| "the machine has no swap now".to_owned())
+    tiers::is_swap_off(host).then(|| "the machine has no swap now".to_owned())
 }
 
 fn free_swap_now(host: &Snapshot) -> Option<Bytes> {
@@ -172,7 +172,7 @@ fn describe_full_swap_now(host: &Snapshot) -> Option<String> {
 
 /// Describes a device in compressed RAM that accepts no more pages.
 fn describe_refusing_device(host: &Snapshot) -> Option<String> {
-    let at_limit = host.compressed().find_map(|device| {
+    let at_limit = host.compressed_devices().find_map(|device| {
         let limit = device.mm_stat.memory_limit.get().filter(|limit| limit.get() > 0)?;
         let used = device.mm_stat.memory_used.get()?;
         let near = used.percent_of(limit)?.get() >= NEAR_LIMIT_PERCENT;
@@ -184,7 +184,7 @@ fn describe_refusing_device(host: &Snapshot) -> Option<String> {
         })
     });
     at_limit.or_else(|| {
-        let failed = host.compressed().find_map(|device| {
+        let failed = host.compressed_devices().find_map(|device| {
             let failed = device.io_stat.failed_writes.get().filter(|&failed| failed > 0)?;
             Some((device.name(), failed))
         });

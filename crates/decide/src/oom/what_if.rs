@@ -293,7 +293,7 @@ fn unused_memory(kill: &OomKill) -> Option<(Bytes, Bytes)> {
     let is_large = |task: &&OomTask| task.size().get() >= used.get() / 20;
     let mut sum = Bytes::default();
     for task in kill.tasks.iter().filter(is_large) {
-        sum = sum.saturating_add(task.unused()?);
+        sum = sum.saturating_add(task.unused_memory()?);
     }
     Some((sum, used))
 }

@@ -52,7 +52,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     if !is_low && of_ram < MUCH_OF_RAM_PERCENT {
         return None;
     }
-    let stuck = tiers::swap_is_off(host);
+    let stuck = tiers::is_swap_off(host);
     let held = find_holder(host);
     Some(Finding {
         id: RULE.id,
@@ -96,7 +96,7 @@ fn name_holder(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
         )
     });
     let segments = held.segments.iter().filter_map(|segment| {
-        let (id, held) = (segment.id, segment.held()?);
+        let (id, held) = (segment.id, segment.held_bytes()?);
         Some(format!("the System V shared memory with id {id} holds {held}"))
     });
     let all: Vec<String> = mounts.chain(holders).chain(segments).collect();
@@ -110,9 +110,9 @@ fn name_rest(host: &Snapshot, shmem: Bytes) -> String {
     let files = &host.memory_files;
     let mounts: Option<Bytes> = files.mounts.iter().map(|mount| mount.used.get()).sum();
     let Some(mounts) = mounts.filter(|_| !files.mounts.is_empty()) else { return String::new() };
-    let holders = memory_files::holders(files, |kind| kind != DeletedKind::Tmpfs);
+    let holders = memory_files::find_holders(files, |kind| kind != DeletedKind::Tmpfs);
     let open: Bytes = holders.iter().map(|holder| holder.bytes).sum();
-    let segments: Bytes = files.segments.iter().filter_map(SharedSegment::held).sum();
+    let segments: Bytes = files.segments.iter().filter_map(SharedSegment::held_bytes).sum();
     let rest = shmem.saturating_sub([mounts, open, segments].into_iter().sum());
     if rest.get() <= shmem.get() / 2 {
         return String::new();
@@ -189,14 +189,14 @@ fn find_holder(host: &Snapshot) -> ShmemHolder<'_> {
     };
     let files = &host.memory_files;
     let mounts = files.mounts.iter().filter(|mount| mount.used.get().is_some_and(is_part));
-    let holders = memory_files::holders(files, |kind| kind != DeletedKind::Tmpfs).into_iter();
+    let holders = memory_files::find_holders(files, |kind| kind != DeletedKind::Tmpfs).into_iter();
     ShmemHolder {
         mounts: mounts.take(NAMED).collect(),
         holders: holders.filter(|holder| is_part(holder.bytes)).take(NAMED).collect(),
         segments: files
             .segments
             .iter()
-            .filter(|segment| segment.held().is_some_and(is_part))
+            .filter(|segment| segment.held_bytes().is_some_and(is_part))
             .take(NAMED)
             .collect(),
     }

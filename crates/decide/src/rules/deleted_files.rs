@@ -33,7 +33,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 fn finding(host: &Snapshot) -> Option<Finding> {
     let total = host.memory.total.get()?;
     let of_tmpfs = |kind| kind == DeletedKind::Tmpfs;
-    let holder = memory_files::holders(&host.memory_files, of_tmpfs).into_iter().next()?;
+    let holder = memory_files::find_holders(&host.memory_files, of_tmpfs).into_iter().next()?;
     let share = holder.bytes.percent_of(total)?;
     if share.get() < WORTH_PERCENT {
         return None;

@@ -48,7 +48,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
              of dirty data ({}). Tasks waited for I/O {} of the last minute.",
             limit.bytes,
             limit.name,
-            stall.of_time()
+            stall.format_share_of_time()
         ),
         why: "Programs write into the page cache faster than the disk can store the data; if the limit on \
               dirty data is large, minutes of disk writes queue up. A task that calls fsync or reads from \

@@ -2,7 +2,7 @@
 //! Rule: a cgroup is short of memory because of its own limit, even if the host has free memory.
 
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
-use pagewise_facts::io_limit::throttled;
+use pagewise_facts::io_limit::find_throttling_limit;
 use pagewise_facts::{reclaim, settings};
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Limit, Severity, Snapshot, Subject};
 
@@ -50,7 +50,7 @@ fn find_kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<K
     let host = &interval.end;
     let pair = groups::pairs(interval).into_iter().find(|pair| pair.now.path == group.path)?;
     let refaults = pair.change(|group| &group.refault_file)?;
-    let is_rereading = reclaim::hurts(&refaults, &pair.change(|group| &group.pgmajfault)?);
+    let is_rereading = reclaim::are_harmful(&refaults, &pair.change(|group| &group.pgmajfault)?);
     let may_swap = host.mglru.is_on()? && settings::number(host, "vm.swappiness")?.value > 0;
     let (anon, room) = (group.anon.get()?, groups::swap_room(host, group)?);
     let is_much = anon.percent_of(limit)?.get() >= MUCH_PERCENT
@@ -69,7 +69,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     let host = &interval.end;
     let limit = group.limit()?;
     let kept = find_kept_anon(interval, group.limited, limit).filter(|_| group.waits());
-    let throttled = throttled(interval, group.limited).filter(|_| group.waits());
+    let throttled = find_throttling_limit(interval, group.limited).filter(|_| group.waits());
     let by_io = throttled.as_ref().map_or_else(String::new, io_limit::describe);
     let path = shorten_group(group.limited.path.as_str());
     // what fills the limit is reported by the rule `memory-grows`

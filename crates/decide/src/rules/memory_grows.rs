@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 pub(super) const TOLD: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    let growing = growth::growing(interval).into_iter();
+    let growing = growth::find_growing(interval).into_iter();
     let growing = growing.filter(|growth| !is_own(growth.grower));
     growing.take(TOLD).map(|growth| finding(&interval.end, &growth)).collect()
 }

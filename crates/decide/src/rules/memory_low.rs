@@ -50,7 +50,7 @@ fn state(host: &Snapshot, room: &Headroom) -> String {
         headroom::tight_threshold(room)
     );
     let swap = match (room.swap_filled, room.swap) {
-        _ if tiers::swap_is_off(host) => ", and the host has no swap".to_owned(),
+        _ if tiers::is_swap_off(host) => ", and the host has no swap".to_owned(),
         (Some(filled), Some(more)) => {
             format!(
                 "; swap is {:.0} % full, and swapping out more pages could free {more} of RAM",
@@ -66,7 +66,7 @@ fn state(host: &Snapshot, room: &Headroom) -> String {
 fn why(host: &Snapshot, room: &Headroom) -> String {
     let end = if room.swap.is_some_and(|more| more > Bytes::new(0)) {
         "As long as swap has room, the kernel can reclaim anonymous pages by swapping them out."
-    } else if tiers::swap_is_off(host) {
+    } else if tiers::is_swap_off(host) {
         "Without swap, the kernel can only drop pages of code and files that programs still use, and when that \
          is not enough, it kills a process."
     } else {

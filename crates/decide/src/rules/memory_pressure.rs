@@ -40,10 +40,10 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     let (level, ended) =
         (graded.map(|graded| graded.severity), graded.and_then(|graded| graded.ended));
     let thrashes = signals.iter().any(|signal| matches!(signal.cause, Cause::Thrashing(_)));
-    let thrashing = reclaim::thrashing(interval);
+    let thrashing = reclaim::measure_thrashing(interval);
     let most = thrashing.as_ref().filter(|_| thrashes);
     let waits_for_disk = signals.iter().any(|signal| matches!(signal.cause, Cause::SwapDisk(_)));
-    let disk = swap_disk::slow(interval).filter(|_| ended.is_none());
+    let disk = swap_disk::find_slow_disk(interval).filter(|_| ended.is_none());
     let disk = disk.as_ref().filter(|_| level.is_some() || waits_for_disk);
     let severity = level.or(most.map(|_| Severity::Warning)).or(disk.map(|_| Severity::Warning));
     let finding = severity.map(|severity| Finding {
@@ -77,8 +77,9 @@ fn title(
 ) -> String {
     let minute = host.psi.memory.some.avg60.get();
     let everybody = host.psi.memory.full.avg60.get().filter(|full| full.get() >= 1.0);
-    let everybody = everybody
-        .map_or_else(String::new, |full| format!(" (all tasks at once: {})", full.of_time()));
+    let everybody = everybody.map_or_else(String::new, |full| {
+        format!(" (all tasks at once: {})", full.format_share_of_time())
+    });
     let everybody = match disk {
         Some(SwapDisk { name, latency_ms: Some(latency), .. }) => {
             format!(": swap on {name} takes {latency:.0} ms")
@@ -88,7 +89,10 @@ fn title(
     };
     match (level, minute, thrashes.and_then(|thrashing| thrashing.of_read)) {
         (Some(_), Some(some), _) => {
-            format!("tasks waited for memory {} of the last minute{everybody}", some.of_time())
+            format!(
+                "tasks waited for memory {} of the last minute{everybody}",
+                some.format_share_of_time()
+            )
         }
         (None, _, Some(share)) => {
             format!(
@@ -104,8 +108,9 @@ fn title(
 
 fn ended_title(host: &Snapshot, ended: f64) -> String {
     let minute = host.psi.memory.some.avg60.get();
-    let minute =
-        minute.map_or_else(String::new, |some| format!(" ({} of the last minute)", some.of_time()));
+    let minute = minute.map_or_else(String::new, |some| {
+        format!(" ({} of the last minute)", some.format_share_of_time())
+    });
     format!("tasks waited for memory until about {} ago{minute}", oom::format_age(ended))
 }
 
@@ -169,7 +174,7 @@ fn describe_waits(interval: &Interval) -> Option<String> {
         lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
     let lines: Vec<String> = listed.into_iter().flatten().collect();
     let worst = verdict::most_waiting(&interval.end).map_or_else(String::new, |(group, some)| {
-        let (some, cause) = (some.of_time(), describe_cause_of_wait(interval, group));
+        let (some, cause) = (some.format_share_of_time(), describe_cause_of_wait(interval, group));
         format!(
             "; the cgroup that waited the most is {} ({some} of the last minute){cause}",
             group.path
@@ -185,7 +190,7 @@ fn describe_waits(interval: &Interval) -> Option<String> {
 /// not reached any.
 fn find_throttling_limit(interval: &Interval) -> Option<Throttled<'_>> {
     let (group, _) = verdict::most_waiting(&interval.end)?;
-    facts_io_limit::throttled(interval, group)
+    facts_io_limit::find_throttling_limit(interval, group)
 }
 
 /// Returns a clause about what the group waits for, from the pages that it read back over the

@@ -5,7 +5,7 @@
 //! The kernel has no list of such pages. Only kernels that were built with allocation profiling
 //! list them in `/proc/allocinfo`, by the line of code that allocated them.
 
-use pagewise_facts::unexplained::unexplained;
+use pagewise_facts::unexplained::unexplained_memory;
 use pagewise_model::{Balloon, Bytes, Finding, GpuMemory, Interval, Severity, Snapshot, Subject};
 
 use crate::Rule;
@@ -86,7 +86,7 @@ fn find_balloon(host: &Snapshot) -> Option<Finding> {
 
 fn find_unexplained(host: &Snapshot) -> Option<Finding> {
     let total = host.memory.total.get()?;
-    let size = unexplained(host)?;
+    let size = unexplained_memory(host)?;
     let percent = size.percent_of(total)?.get();
     if percent < WORTH_PERCENT {
         return None;

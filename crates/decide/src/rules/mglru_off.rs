@@ -24,7 +24,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     if host.mglru.is_on()? {
         return None;
     }
-    let scanned = reclaim::scanned_anywhere(host);
+    let scanned = reclaim::pages_scanned_anywhere(host);
     let so_far = scanned.as_ref().map_or_else(String::new, |scanned| {
         format!("; the classic LRU scanned {} pages since boot", count(scanned.count))
     });

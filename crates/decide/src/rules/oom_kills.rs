@@ -272,7 +272,7 @@ fn finding_from_counters(interval: &Interval) -> Option<Finding> {
 /// Returns commands that show where the report of a kill may be; if no log contains it, commands
 /// that show which processes use memory now.
 fn next_without_report(host: &Snapshot) -> Vec<String> {
-    let elsewhere = oom::elsewhere(host);
+    let elsewhere = oom::suggest_other_sources(host);
     if is_uncollected(host) {
         let log =
             "pagewise oom FILE  # a log of this machine from then: dmesg, kern.log, journalctl -k";

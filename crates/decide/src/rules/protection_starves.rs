@@ -100,7 +100,7 @@ fn name_waiting_group(host: &Snapshot, protected: &Cgroup) -> String {
         format!(
             "; of the other cgroups {} waited the most ({} of the last minute)",
             group.path,
-            some.of_time()
+            some.format_share_of_time()
         )
     })
 }

@@ -41,7 +41,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 fn find_unread(owned: &KnobOwnership) -> impl Iterator<Item = Unread> + use<'_> {
-    let wins = owned.winning();
+    let wins = owned.winning_line();
     let is_moot = move |line: &PersistentSetting| {
         // a swap area that is not enabled is usually intended
         matches!(line.mechanism, Mechanism::Fstab | Mechanism::SwapUnit)

@@ -100,7 +100,7 @@ fn find_not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
     let is_knob = |it: &&KnobOwnership| it.target.knob().is_some() && it.in_force == InForce::No;
     let differing = owned.iter().filter(is_knob);
     let differing: Vec<Difference<'_>> = differing
-        .filter_map(|owned| Some(Difference { owned, setting: owned.winning()? }))
+        .filter_map(|owned| Some(Difference { owned, setting: owned.winning_line()? }))
         .collect();
     let first = differing.first()?;
     let name = setting(&first.owned.target);
@@ -257,7 +257,7 @@ fn find_set_twice(owned: &[KnobOwnership]) -> Option<Finding> {
 fn find_overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     let tuned = host.configuration.tuned.as_ref()?;
     let (knob, wins, file) = owned.iter().find_map(|it| {
-        let wins = it.winning().filter(|wins| wins.mechanism == Mechanism::Tuned)?;
+        let wins = it.winning_line().filter(|wins| wins.mechanism == Mechanism::Tuned)?;
         let file = it.applied().rev().find(|file| is_sysctl(file))?;
         (file.wanted() != wins.wanted()).then_some((it.target.knob()?, wins, file))
     })?;

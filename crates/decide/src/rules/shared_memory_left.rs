@@ -36,9 +36,10 @@ fn is_worth_finding(host: &Snapshot, held: Bytes) -> Option<bool> {
 
 fn find_segments(host: &Snapshot) -> Option<Finding> {
     let all = host.memory_files.segments.iter();
-    let left = all.filter(|it| it.attached.get() == Some(0) && it.held() > Some(Bytes::new(0)));
+    let left =
+        all.filter(|it| it.attached.get() == Some(0) && it.held_bytes() > Some(Bytes::new(0)));
     let left: Vec<&SharedSegment> = left.collect();
-    let held: Bytes = left.iter().filter_map(|it| it.held()).sum();
+    let held: Bytes = left.iter().filter_map(|it| it.held_bytes()).sum();
     let largest = left.first().filter(|_| is_worth_finding(host, held) == Some(true))?;
     let named = left.iter().take(NAMED);
     let each: Vec<String> = named.clone().map(|segment| describe(host, segment)).collect();
@@ -74,7 +75,7 @@ fn find_segments(host: &Snapshot) -> Option<Finding> {
 }
 
 fn describe(host: &Snapshot, segment: &SharedSegment) -> String {
-    let held = segment.held().unwrap_or_default();
+    let held = segment.held_bytes().unwrap_or_default();
     let owner = segment.uid.get().map_or_else(String::new, |uid| format!(" of user {uid}"));
     let creator = describe_creator(host, segment.creator);
     format!(

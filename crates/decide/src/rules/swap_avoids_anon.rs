@@ -33,7 +33,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 
 fn finding(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
-    let rereading = reclaim::rereading(interval)?;
+    let rereading = reclaim::find_rereading(interval)?;
     let avoids = find_avoidance(interval)?;
     Some(Finding {
         id: RULE.id,
@@ -49,7 +49,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
 
 fn find_avoidance(interval: &Interval) -> Option<Avoids<'_>> {
     let host = &interval.end;
-    if tiers::swap_is_off(host) {
+    if tiers::is_swap_off(host) {
         return Some(Avoids::SwapOff);
     }
     let swappiness = settings::number(host, "vm.swappiness")?;

@@ -29,7 +29,7 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
         return None;
     }
     let (total, free) = (host.memory.swap_total.get()?, host.memory.swap_free.get()?);
-    let available = room::room(host)?.available;
+    let available = room::measure_headroom(host)?.available;
     Some(Finding {
         id: RULE.id,
         about: None,

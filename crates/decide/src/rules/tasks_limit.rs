@@ -212,7 +212,8 @@ impl Program<'_> {
 
 fn find_busiest_program<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<Program<'a>> {
     let mut programs: HashMap<&str, Program<'a>> = HashMap::new();
-    let inside = host.processes.list.iter().filter(|process| groups::holds(&group.path, process));
+    let inside =
+        host.processes.list.iter().filter(|process| groups::contains_process(&group.path, process));
     for (process, threads) in inside.filter_map(|process| Some((process, process.threads.get()?))) {
         let program = programs.entry(process.name.as_str()).or_insert(Program {
             threads: 0,

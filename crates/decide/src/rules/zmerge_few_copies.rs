@@ -31,7 +31,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 fn finding(device: &Zram) -> Option<Finding> {
     let merging = device.merging.as_ref()?;
     let always = merging.mode.value().is_some_and(|mode| mode.active.as_str() == "inline");
-    let looked_for = merging.looked_for().filter(|&pages| always && pages >= ENOUGH)?;
+    let looked_for = merging.count_searches().filter(|&pages| always && pages >= ENOUGH)?;
     let percent = merging.hit_percent?.get();
     if percent >= WORTH_PERCENT {
         return None;

@@ -152,7 +152,7 @@ fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
 /// Number of writes to the device that failed over the interval; `None` if none failed.
 fn failed_writes(interval: &Interval, device: &Zram) -> Option<Change> {
     let failed = |host: &Snapshot| {
-        let same = host.compressed().find(|other| other.name() == device.name());
+        let same = host.compressed_devices().find(|other| other.name() == device.name());
         same.map_or_else(Reading::not_read, |zram| zram.io_stat.failed_writes.clone())
     };
     interval.change(failed).filter(|change| change.delta > 0)

@@ -22,7 +22,7 @@ const WORTH: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    host.compressed().filter_map(|device| finding(host, device)).collect()
+    host.compressed_devices().filter_map(|device| finding(host, device)).collect()
 }
 
 fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {

@@ -27,7 +27,8 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 
 /// Returns the zram devices whose size is set; others use no memory.
 fn sized_devices(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
-    let known = host.compressed().filter_map(|device| Some((device, device.disksize.get()?)));
+    let known =
+        host.compressed_devices().filter_map(|device| Some((device, device.disksize.get()?)));
     known.filter(|&(_, size)| size > Bytes::new(0))
 }
 

@@ -43,7 +43,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 fn find_off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
     let host = &interval.end;
     let waits = pressure::present_severity(interval).is_some();
-    let held = tiers::held_on_disk(host);
+    let held = tiers::stored_on_disk(host);
     let tier = tiers::on_disk(host).find(|_| waits || held > Bytes::new(0))?;
     Some(Finding {
         id: RULE.id,

@@ -74,7 +74,7 @@ impl GroupTrouble<'_> {
 /// Every group with a problem caused by its own limit, worst first.
 pub(crate) fn find_troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     let pairs = groups::pairs(interval);
-    let growing = growth::growing(interval);
+    let growing = growth::find_growing(interval);
     let limited: Vec<&GroupPair<'_>> = pairs.iter().filter(|pair| has_limit(pair.now)).collect();
     let mut troubled: Vec<GroupTrouble<'_>> =
         (0..limited.len()).filter_map(|at| trouble(interval, &limited[at..], &growing)).collect();
@@ -131,7 +131,7 @@ fn find_own_reached_limit<'a>(
 ) -> Option<AtLimit<'a>> {
     let at = groups::own_limit(pair)?;
     let below = after.iter().take_while(|other| groups::is_below(other.now, pair.now));
-    let explained: u64 = below.filter_map(|other| other.reached_limit()).sum();
+    let explained: u64 = below.filter_map(|other| other.count_limit_events()).sum();
     let hierarchical = pair.now.events.max.source.path().ends_with("memory.events");
     let is_own = at.reached.as_ref().is_some_and(|reached| reached.delta > explained);
     (!hierarchical || is_own || at.is_slowed).then_some(at)
@@ -156,13 +156,13 @@ fn find_rereading(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
     let anon = pair.change(|group| &group.refault_anon);
     let refaults = [refaults, anon].into_iter().flatten().max_by_key(|change| change.delta)?;
     let major_faults = pair.change(|group| &group.pgmajfault)?;
-    let hurts = reclaim::hurts(&refaults, &major_faults);
+    let hurts = reclaim::are_harmful(&refaults, &major_faults);
     hurts.then_some((Level::Short, Trouble::Rereads { refaults, major_faults }))
 }
 
 fn find_full(interval: &Interval, group: &Cgroup) -> Option<(Level, Trouble)> {
     let limit = group.max.get()?.bytes().filter(|&limit| limit > Bytes::new(0))?;
-    let held = groups::unreclaimable(group)?;
+    let held = groups::unreclaimable_memory(group)?;
     let room = groups::swap_room(&interval.end, group).unwrap_or(Bytes::new(0));
     if room.percent_of(limit)?.get() >= ROOM_PERCENT {
         return None;

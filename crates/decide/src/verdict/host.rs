@@ -53,10 +53,11 @@ pub(crate) enum Cause<'a> {
 /// Returns all problems of the host which show that memory is short, worst first.
 pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
-    let room = room::room(host);
+    let room = room::measure_headroom(host);
     let troubled = group::find_troubled(interval);
     let is_groups = has_memory_to_spare(host)
-        && (troubled.iter().any(GroupTrouble::waits) || !oom::recent(interval).groups.is_empty());
+        && (troubled.iter().any(GroupTrouble::waits)
+            || !oom::recent_kills(interval).groups.is_empty());
     let mut signals = vec![
         find_kills(interval),
         room.map(|room| (headroom::level(&room), Cause::Available(room))),
@@ -82,14 +83,14 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
 /// Whether the host as a whole is short of memory in a way that more swap would improve. `level` is
 /// the host's level.
 #[must_use]
-pub fn host_is_short(interval: &Interval, level: Level) -> bool {
-    level > Level::Calm && !only_nodes_are_short(interval)
+pub fn is_host_short(interval: &Interval, level: Level) -> bool {
+    level > Level::Calm && !are_only_nodes_short(interval)
 }
 
 /// Whether the only problem of the host is that some NUMA nodes ran out of memory: processes were
 /// killed that a memory policy or the `cpuset.mems` of a cgroup restricted to these nodes.
 #[must_use]
-pub fn only_nodes_are_short(interval: &Interval) -> bool {
+pub fn are_only_nodes_short(interval: &Interval) -> bool {
     let of_nodes = |kill: &OomKill| {
         matches!(kill.constraint, Some(OomConstraint::Cpuset | OomConstraint::Policy))
     };
@@ -97,13 +98,13 @@ pub fn only_nodes_are_short(interval: &Interval) -> bool {
     let is_kill = |signal: &Signal<'_>| matches!(signal.cause, Cause::RecentKill(_));
     !signals.is_empty()
         && signals.iter().all(is_kill)
-        && oom::recent(interval).host.iter().all(of_nodes)
+        && oom::recent_kills(interval).host.iter().all(of_nodes)
 }
 
 /// Returns the processes that were killed for lack of memory but not because of a cgroup's limit.
 /// The host's counter includes kills inside cgroups.
 fn find_kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
-    let mut recent = oom::recent(interval);
+    let mut recent = oom::recent_kills(interval);
     if let Some(last) = recent.host.pop() {
         return Some((Level::Critical, Cause::RecentKill(Box::new(last))));
     }
@@ -143,20 +144,20 @@ fn swap_disk(interval: &Interval) -> Option<(Level, Cause<'_>)> {
         return None;
     }
     pressure::level_of(&host.psi.io)?;
-    Some((Level::Short, Cause::SwapDisk(swap_disk::slow(interval)?)))
+    Some((Level::Short, Cause::SwapDisk(swap_disk::find_slow_disk(interval)?)))
 }
 
 /// Returns the host's thrashing as a signal. It is used only without PSI, which measures the lost
 /// time itself.
 fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
-    let thrashing = reclaim::thrashing(interval).filter(Thrashing::is_most)?;
+    let thrashing = reclaim::measure_thrashing(interval).filter(Thrashing::is_most)?;
     Some((Level::Short, Cause::Thrashing(thrashing)))
 }
 
 /// Returns growth that will soon fill the host's memory. Growth that will fill the limit of a group
 /// is not considered, because such a group is reported when it is full.
 fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
-    let mut growing = growth::growing(interval).into_iter();
+    let mut growing = growth::find_growing(interval).into_iter();
     let first = growing.find(|growth| matches!(growth.into, GrowthLimit::Host))?;
     let level = grade::growth::level(&first)?;
     Some((level, Cause::Growth(first)))

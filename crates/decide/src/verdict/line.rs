@@ -6,7 +6,7 @@ use pagewise_facts::room::Headroom;
 use pagewise_facts::tiers;
 use pagewise_model::{
     Bytes, Cgroup, GroupVerdict, Interval, Level, Limit, Name, OomConstraint, OomKill, Psi,
-    Snapshot, grouped,
+    Snapshot, group_digits,
 };
 
 use super::group::{GroupTrouble, Trouble};
@@ -59,7 +59,7 @@ fn describe_worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal
             let pressed = signals.iter().find_map(|signal| match &signal.cause {
                 Cause::Pressure { some, span, ended, .. } => Some(format!(
                     "; programs waited for memory {} of the last {span}{}",
-                    some.of_time(),
+                    some.format_share_of_time(),
                     ended.map_or_else(String::new, |ended| format!(
                         ", until about {} ago",
                         oom::format_age(ended)
@@ -76,8 +76,9 @@ fn describe_worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal
         }
         Cause::Pressure { some, full, span, ended } => {
             let full = full.filter(|full| full.get() >= 0.01);
-            let full =
-                full.map(|full| format!(" (all programs at the same time: {})", full.of_time()));
+            let full = full.map(|full| {
+                format!(" (all programs at the same time: {})", full.format_share_of_time())
+            });
             if let Some(ended) = ended {
                 // the verdict's level is one lower than it was before the pressure ended
                 let state = if worst.level >= Level::Short { "critically short" } else { "short" };
@@ -85,7 +86,7 @@ fn describe_worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal
                     "Memory was {state} until about {} ago: programs waited for memory {} of the last {span}{}. \
                      Now {}.",
                     oom::format_age(*ended),
-                    some.of_time(),
+                    some.format_share_of_time(),
                     full.unwrap_or_default(),
                     available()
                 );
@@ -93,7 +94,7 @@ fn describe_worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal
             if has_memory_to_spare(host) {
                 return format!(
                     "Programs waited for memory {} of the last {span}{}, although {}{}.",
-                    some.of_time(),
+                    some.format_share_of_time(),
                     full.unwrap_or_default(),
                     available(),
                     possible_reason(host)
@@ -101,7 +102,7 @@ fn describe_worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal
             }
             format!(
                 "Memory is {state}: programs waited for memory {} of the last {span}{}; {}.",
-                some.of_time(),
+                some.format_share_of_time(),
                 full.unwrap_or_default(),
                 available()
             )
@@ -172,7 +173,7 @@ fn possible_reason(host: &Snapshot) -> String {
         return format!(": {} keeps {held} of RAM by its {}", group.path, kind.file);
     }
     super::most_waiting(host).map_or_else(String::new, |(group, some)| {
-        format!("; of the cgroups {} waited the most ({})", group.path, some.of_time())
+        format!("; of the cgroups {} waited the most ({})", group.path, some.format_share_of_time())
     })
 }
 
@@ -196,7 +197,7 @@ fn nearest_limit(host: &Snapshot) -> Option<(&Cgroup, Bytes)> {
 fn describe_process_count(number: u64) -> String {
     match number {
         1 => "1 process".to_owned(),
-        more => format!("{} processes", grouped(more)),
+        more => format!("{} processes", group_digits(more)),
     }
 }
 
@@ -223,7 +224,7 @@ fn available_size(host: &Snapshot) -> Option<String> {
 
 /// Returns a clause about free swap.
 fn describe_free_swap(host: &Snapshot, room: &Headroom) -> String {
-    if tiers::swap_is_off(host) {
+    if tiers::is_swap_off(host) {
         return " and there is no swap".to_owned();
     }
     match (room.swap_filled, room.swap) {
@@ -276,9 +277,13 @@ fn describe_waiting(psi: &Psi) -> Option<String> {
         return Some("no task waited for memory in the last minute".to_owned());
     }
     let full = psi.memory.full.avg60.get().filter(|full| full.get() > 0.0);
-    let full = full.map(|full| format!(" (all tasks at the same time: {})", full.of_time()));
+    let full =
+        full.map(|full| format!(" (all tasks at the same time: {})", full.format_share_of_time()));
     let full = full.unwrap_or_default();
-    Some(format!("tasks waited for memory {} of the last minute{full}", some.of_time()))
+    Some(format!(
+        "tasks waited for memory {} of the last minute{full}",
+        some.format_share_of_time()
+    ))
 }
 
 /// Returns a sentence about the group that is shortest of memory, and the number of other such
@@ -334,17 +339,18 @@ pub(crate) fn describe_group(group: &GroupTrouble<'_>) -> String {
         ),
         Some(Trouble::Waits { some, full }) => {
             let full = full.filter(|full| full.get() >= 0.01);
-            let full =
-                full.map(|full| format!(" (all tasks at the same time: {})", full.of_time()));
+            let full = full.map(|full| {
+                format!(" (all tasks at the same time: {})", full.format_share_of_time())
+            });
             format!(
                 "its tasks waited for memory {} of the last minute{}",
-                some.of_time(),
+                some.format_share_of_time(),
                 full.unwrap_or_default()
             )
         }
         Some(Trouble::Rereads { refaults, .. }) => format!(
             "its tasks read back {} pages per second that the kernel had just dropped",
-            grouped(round_to_whole(refaults.per_second))
+            group_digits(round_to_whole(refaults.per_second))
         ),
         Some(Trouble::Full { held, limit }) => {
             format!(

@@ -17,7 +17,7 @@ use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level, RecentKills, Sn
 
 use crate::oom;
 
-pub use host::{host_is_short, only_nodes_are_short};
+pub use host::{are_only_nodes_short, is_host_short};
 
 pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, find_troubled};
 pub(crate) use host::{Cause, groups_under_pressure, most_waiting, signals};
@@ -27,7 +27,7 @@ pub(crate) use line::describe_group;
 pub fn judge(interval: &Interval) -> HostVerdict {
     let signals = host::signals(interval);
     let troubled = group::find_troubled(interval);
-    let groups = add_groups_with_kills(&interval.end, &troubled, oom::recent(interval));
+    let groups = add_groups_with_kills(&interval.end, &troubled, oom::recent_kills(interval));
     let host = match signals.first() {
         Some(worst) => worst.level,
         None if interval.end.memory.total.get().is_none() => Level::Unknown,
@@ -83,5 +83,5 @@ fn group_verdict(trouble: &GroupTrouble<'_>) -> GroupVerdict {
 /// swap. Findings print the command that sets up a device only in this case, because a plan has a
 /// step for it only in this case.
 pub(crate) fn would_swap_help(interval: &Interval) -> bool {
-    host_is_short(interval, judge(interval).host) && !kubernetes::is_node(&interval.end)
+    is_host_short(interval, judge(interval).host) && !kubernetes::is_node(&interval.end)
 }

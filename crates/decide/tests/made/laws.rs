@@ -331,5 +331,5 @@ fn the_line_names_the_worst_thing_with_its_number() {
     );
     let full = line(Badness { swap: 0.95, ..NOTHING });
     assert!(full.starts_with("Memory is tight: swap is 95 % full; 9.0 of 16.0 GiB"), "{full}");
-    assert_eq!(Percent::new(0.3).of_time(), "0.30 %");
+    assert_eq!(Percent::new(0.3).format_share_of_time(), "0.30 %");
 }

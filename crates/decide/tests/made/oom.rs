@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Explanations of OOM killer reports.
 
-use pagewise_decide::oom::{explain, recent};
+use pagewise_decide::oom::{explain, recent_kills};
 use pagewise_model::{
     Bytes, Cgroup, Interval, Limit, Name, OomExplanation, OomKill, OomUsage, Reading, Source,
 };
@@ -235,10 +235,10 @@ fn recent_kills_are_told_apart_by_whose_they_are() {
         at(None, by_limit()),
         at(Some(1.0), blank(Source::none())),
     ];
-    let told = recent(&interval);
+    let told = recent_kills(&interval);
     assert_eq!((told.host.len(), told.groups.len()), (2, 1));
     interval.start.as_mut().unwrap().taken.monotonic_seconds -= 5000.0;
-    assert_eq!(recent(&interval).host.len(), 3);
+    assert_eq!(recent_kills(&interval).host.len(), 3);
 }
 
 /// Current processes and settings are not used to explain a kill of an earlier boot.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-use pagewise_decide::watch::course;
+use pagewise_decide::watch::summarize;
 use pagewise_model::{Bytes, Coverage, WatchCourse, WatchSample};
 
 /// A server whose memory is collapsed after 5 s, that forks from 10 to 15 s, and is collapsed again
@@ -29,7 +29,7 @@ fn server() -> Vec<WatchSample> {
 
 #[test]
 fn phases_begin_where_a_fork_comes_or_goes_and_after_much_was_collapsed() {
-    let found = course(&server());
+    let found = summarize(&server());
     let phases: Vec<_> = found.phases.iter().map(|phase| (phase.shared, phase.collapsed)).collect();
     assert_eq!(phases, [(false, 0), (false, 180), (true, 0), (false, 0), (false, 170)]);
     assert_eq!(found.phases[1].seconds, [5.0, 9.0]);
@@ -44,12 +44,12 @@ fn phases_begin_where_a_fork_comes_or_goes_and_after_much_was_collapsed() {
 fn without_a_counter_it_is_a_share_of_a_processor() {
     let mut samples = server();
     samples.iter_mut().for_each(|sample| sample.requests = None);
-    assert_eq!(course(&samples).used[0], (0.5, 0.5));
+    assert_eq!(summarize(&samples).used[0], (0.5, 0.5));
     samples[1].cpu_seconds = None;
-    assert_eq!((course(&samples).used.len(), course(&samples).used[0]), (23, (1.0, 0.5)));
+    assert_eq!((summarize(&samples).used.len(), summarize(&samples).used[0]), (23, (1.0, 0.5)));
     // an idle program used no measurable CPU time
     samples.iter_mut().for_each(|sample| sample.cpu_seconds = Some(7.0));
-    assert_eq!(course(&samples).used, []);
+    assert_eq!(summarize(&samples).used, []);
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn one_look_without_an_answer_is_left_out() {
     let mut samples = server();
     samples[7].requests = None;
     samples[24].requests = None;
-    let all = course(&samples).used;
+    let all = summarize(&samples).used;
     assert!(all.iter().all(|(_, used)| (used - 2e-6).abs() < 1e-12), "{all:?}");
-    assert!(course(&samples).phases.iter().all(|phase| phase.used.is_some()));
-    assert!(course(&[]) == WatchCourse::default());
+    assert!(summarize(&samples).phases.iter().all(|phase| phase.used.is_some()));
+    assert!(summarize(&[]) == WatchCourse::default());
 }

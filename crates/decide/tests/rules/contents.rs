@@ -90,15 +90,15 @@ fn little_waste_few_pages_or_few_huge_pages_are_not_worth_a_word() {
     silent(&host(), &sample(40_000, 40_000));
     silent(&calm(), &sample(800_000, 400_000));
     let mut cut = sample(40_000, 40_000);
-    assert_eq!(unknown_contents(&host(), &cut), None, "all were read that were to be read");
+    assert_eq!(explain_unknown_contents(&host(), &cut), None, "all were read that were to be read");
     cut[0].partial = Some("the time was over".to_owned());
-    let unknown = unknown_contents(&host(), &cut).unwrap();
+    let unknown = explain_unknown_contents(&host(), &cut).unwrap();
     assert!(
         unknown.contains("only 40 pages") && unknown.contains("the time was over"),
         "{unknown}"
     );
-    assert_eq!(unknown_contents(&calm(), &cut), None);
+    assert_eq!(explain_unknown_contents(&calm(), &cut), None);
     cut[0].huge.mapped_pages = Reading::found(800_000, Source::none());
-    assert_eq!(unknown_contents(&host(), &cut), None);
-    assert!(contents_may_tell(&host()) && !contents_may_tell(&calm()));
+    assert_eq!(explain_unknown_contents(&host(), &cut), None);
+    assert!(is_sampling_useful(&host()) && !is_sampling_useful(&calm()));
 }

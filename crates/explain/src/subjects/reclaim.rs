@@ -18,7 +18,7 @@ pub(crate) fn explain_swappiness(host: &Snapshot, page: &mut Draft) {
     );
     let swappiness: Option<u64> = host
         .knob("vm.swappiness")
-        .and_then(|knob| knob.active()?.parse().ok())
+        .and_then(|knob| knob.active_word()?.parse().ok())
         .filter(|&value| value <= SUM);
     if let Some(value) = swappiness {
         let weights = [("anonymous pages", value), ("file pages", SUM - value)];

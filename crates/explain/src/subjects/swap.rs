@@ -14,7 +14,7 @@ pub(crate) fn explain_zram(host: &Snapshot, page: &mut Draft) {
          memory than they had, and is much faster than a disk. Its size (disksize) limits the data before compression; \
          memory is taken only for what is stored.",
     );
-    match find_fullest(host.compressed()) {
+    match find_fullest(host.compressed_devices()) {
         Some(device) => {
             let stat = &device.mm_stat;
             let known = [
@@ -200,7 +200,7 @@ pub(crate) fn explain_page_cluster(host: &Snapshot, page: &mut Draft) {
          short one.",
     );
     let now: Option<u64> =
-        host.knob("vm.page-cluster").and_then(|knob| knob.active()?.parse().ok());
+        host.knob("vm.page-cluster").and_then(|knob| knob.active_word()?.parse().ok());
     let rows = (0..=LARGEST).map(|value| {
         let pages = 1u64 << value;
         let mark = if now == Some(value) { " (now)" } else { "" };

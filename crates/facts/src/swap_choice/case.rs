@@ -83,7 +83,7 @@ impl<'a> Case<'a> {
 
     /// Returns the swap areas that are on disks.
     pub(crate) fn disks(&self) -> Result<Vec<&'a Tier>, Missing> {
-        if self.host.tiers.is_empty() && !tiers::swap_is_off(self.host) {
+        if self.host.tiers.is_empty() && !tiers::is_swap_off(self.host) {
             return Err(Missing("which swap areas are on (/proc/swaps)".to_owned()));
         }
         Ok(tiers::on_disk(self.host).collect())
@@ -91,7 +91,7 @@ impl<'a> Case<'a> {
 
     /// Returns the compression ratio of the memory in use, if it was measured.
     pub(crate) fn ratio(&self) -> Result<Option<f64>, Missing> {
-        for device in self.host.compressed() {
+        for device in self.host.compressed_devices() {
             read_asked(&device.mm_stat.original, "what zram holds")?;
             read_asked(&device.mm_stat.memory_used, "how much memory zram uses")?;
         }
@@ -108,7 +108,7 @@ impl<'a> Case<'a> {
     }
 
     pub(crate) fn has_zram(&self) -> Result<bool, Missing> {
-        if self.host.compressed().next().is_some() {
+        if self.host.compressed_devices().next().is_some() {
             return Ok(true);
         }
         match self.host.capability("zram").map(|zram| &zram.state) {

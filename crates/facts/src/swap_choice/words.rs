@@ -3,7 +3,7 @@
 //! prefer the other choice.
 
 use crate::tiers::{self, DiskKind};
-use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
+use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, quote_for_shell};
 
 use super::case::{Case, ClosedToZswap, Missing, Slots};
 use super::decision::{Compression, Settled, SwapTrial, ZswapSettings};
@@ -334,8 +334,8 @@ pub(crate) fn trial_command(
         "sudo pagewise trial {shared}--a swap=zram:{}M:{}{behind} --b swap=zswap:{}:{}{shrinker}{file} \
          --b vm.page-cluster=0 -- CMD",
         mib(*size),
-        shell_quoted(algorithm.as_str()),
-        shell_quoted(zswap.compressor.as_str()),
+        quote_for_shell(algorithm.as_str()),
+        quote_for_shell(zswap.compressor.as_str()),
         zswap.max_pool_percent
     ))
 }

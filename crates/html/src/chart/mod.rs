@@ -11,6 +11,6 @@ mod plane;
 mod trial;
 mod watched;
 
-pub use pareto::pareto;
-pub use trial::{arms, intervals, latencies, pairs, runs, settling};
-pub use watched::watched;
+pub use pareto::draw_pareto;
+pub use trial::{draw_arms, draw_intervals, draw_latencies, draw_pairs, draw_runs, draw_settling};
+pub use watched::draw_watched;

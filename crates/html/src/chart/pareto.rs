@@ -15,7 +15,7 @@ const FONT: &str = "sans-serif";
 type Plane<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Returns the Pareto chart as an SVG document; `None` if there are no points.
-pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
+pub fn draw_pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
     let mut svg = String::new();
     // drawing into memory fails only if the range of an axis is empty, which these ranges are not
     (!points.is_empty()).then(|| draw(title, points, &mut svg).ok()).flatten()?;
@@ -118,18 +118,18 @@ mod tests {
     fn every_name_is_in_the_picture_and_dark_screens_are_served() {
         let points =
             [point("lz4", 3000.0, 2.6), point("zstd", 9000.0, 3.4), point("lzo", 5000.0, 2.5)];
-        let svg = pareto("read time and ratio", &points).unwrap();
+        let svg = draw_pareto("read time and ratio", &points).unwrap();
         for word in ["lz4", "zstd", "lzo", "µs", "prefers-color-scheme:dark"] {
             assert!(svg.contains(word), "{word}");
         }
         assert!(!svg.contains("<script"));
         assert_eq!(svg.matches("<svg").count(), 1);
-        assert_eq!(pareto("nothing", &[]), None);
+        assert_eq!(draw_pareto("nothing", &[]), None);
     }
 
     #[test]
     fn a_name_from_the_host_cannot_leave_its_text() {
-        let svg = pareto("t", &[point("</text><script>", 1.0, 1.0)]).unwrap();
+        let svg = draw_pareto("t", &[point("</text><script>", 1.0, 1.0)]).unwrap();
         assert!(!svg.contains("<script>"), "{svg}");
     }
 }

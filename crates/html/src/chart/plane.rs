@@ -178,7 +178,7 @@ pub(super) fn format_round(value: f64) -> String {
 
 /// Formats a round time in seconds, without unnecessary decimals.
 pub(super) fn format_time(seconds: f64) -> String {
-    phrases::precise(seconds).replace(".00 ", " ").replace(".0 ", " ")
+    phrases::format_precise(seconds).replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// Returns the range from the smallest to the largest value, with a margin.

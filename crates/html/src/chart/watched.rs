@@ -10,7 +10,7 @@ use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, draw_path, range_
 
 /// Draws three charts below each other with the same time axis. A grey background means that a fork
 /// shares the memory; a dashed line means that blocks were collapsed.
-pub fn watched(samples: &[WatchSample], course: &WatchCourse) -> Vec<String> {
+pub fn draw_watched(samples: &[WatchSample], course: &WatchCourse) -> Vec<String> {
     let mib = |sample: &WatchSample| {
         Some((sample.seconds, sample.memory?.get() as f64 / f64::from(1 << 20)))
     };
@@ -86,14 +86,14 @@ mod tests {
     #[test]
     fn there_are_three_pictures_where_there_is_anything() {
         let (samples, course) = watched_server();
-        let pictures = watched(&samples, &course);
+        let pictures = draw_watched(&samples, &course);
         assert_eq!(pictures.len(), 3);
         assert!(pictures.iter().all(|svg| svg.contains("seconds") && svg.contains("<rect")));
         assert!(pictures[2].contains("CPU for a request"));
-        assert!(watched(&[], &WatchCourse::default()).is_empty());
+        assert!(draw_watched(&[], &WatchCourse::default()).is_empty());
         let without = |sample: &WatchSample| WatchSample { memory: None, ..*sample };
         let samples: Vec<WatchSample> = samples.iter().map(without).collect();
-        let pictures = watched(&samples, &WatchCourse { counts_requests: false, ..course });
+        let pictures = draw_watched(&samples, &WatchCourse { counts_requests: false, ..course });
         assert!(pictures.len() == 2 && pictures[1].contains("% of a processor"));
     }
 }

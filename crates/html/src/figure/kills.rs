@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A figure of OOM kills on a time axis that ends at the time of the reading.
 
-use pagewise_model::{KernelLog, OomKill, duration::rough};
+use pagewise_model::{KernelLog, OomKill, duration::format_rough};
 
 use super::rows::{WIDTH, shorten_name};
 use crate::svg::{Anchor, Svg};
@@ -31,9 +31,9 @@ pub(crate) fn draw_kills(log: &KernelLog) -> Option<String> {
             svg.draw_text(Anchor::Start, [x, AXIS - 30.0], &shorten_name(name, 14));
             named_to = x + NAMED;
         }
-        description.push(format!("{name}, {} before", rough(ago)));
+        description.push(format!("{name}, {} before", format_rough(ago)));
     }
-    let start = format!("{} before", rough(span));
+    let start = format!("{} before", format_rough(span));
     svg.draw_note(Anchor::Start, [LEFT, AXIS + 18.0], &start);
     svg.draw_note(Anchor::End, [RIGHT, AXIS + 18.0], "this report");
     let title = "OOM kills by time before this report";

@@ -46,6 +46,6 @@ fn spans(
 }
 
 fn describe_stalls(some: Percent, full: Option<Percent>) -> String {
-    let all = full.map(|full| format!(", all {}", full.of_time()));
-    format!("some {}{}", some.of_time(), all.unwrap_or_default())
+    let all = full.map(|full| format!(", all {}", full.format_share_of_time()));
+    format!("some {}{}", some.format_share_of_time(), all.unwrap_or_default())
 }

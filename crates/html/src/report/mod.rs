@@ -21,7 +21,7 @@ use crate::page::{escape, page};
 
 /// Returns the complete report as a page. Only two things in `view` are used: the number of rows,
 /// and the reason why no page contents were read.
-pub fn report(answer: &Answer<'_>, view: &View) -> String {
+pub fn report_page(answer: &Answer<'_>, view: &View) -> String {
     let snapshot = &answer.interval.end;
     let name = snapshot.host.name.value().map_or("this machine", |name| name.as_str());
     let title = format!("Memory of {name}");
@@ -197,7 +197,7 @@ fn section_with_charts(
         writer.write_figure(&svg);
     }
     if section == Section::Zram {
-        let charts = figure::draw_size_classes(snapshot.compressed(), snapshot.page_size());
+        let charts = figure::draw_size_classes(snapshot.compressed_devices(), snapshot.page_size());
         charts.iter().for_each(|svg| writer.write_figure(svg));
     }
     writer.write_blocks(rest);
@@ -208,7 +208,7 @@ fn chart(snapshot: &Snapshot, section: Section) -> Option<String> {
     match section {
         Section::Pressure => figure::draw_pressure(&snapshot.psi),
         Section::Zones => figure::draw_zones(snapshot),
-        Section::Zram => figure::draw_zram(snapshot.compressed()),
+        Section::Zram => figure::draw_zram(snapshot.compressed_devices()),
         Section::Thp => figure::draw_huge_pages(&snapshot.memory),
         _ => None,
     }
@@ -231,7 +231,8 @@ fn format_known_effective_memory(memory: &EffectiveMemory) -> String {
             memory.in_use
         );
     };
-    let percent = memory.of_ram().map(|share| format!(" ({} of RAM)", share.of_time()));
+    let percent =
+        memory.of_ram().map(|share| format!(" ({} of RAM)", share.format_share_of_time()));
     format!(
         "{}<p>{} of memory are stored compressed in {} ({:.2} to 1). Without compression, {}{} would be in use \
          instead of {}.</p>\n<p class=\"quiet\">In use: what the kernel does not count as available \

@@ -15,7 +15,7 @@ use pagewise_report::text::machine;
 use pagewise_report::{TrialReport, lineup, phrases};
 
 /// Returns the self-contained HTML page of a trial.
-pub fn trial(tried: &TrialReport<'_>) -> String {
+pub fn trial_page(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let body = if lineup::has_more_than_two_arms(trial) {
         format_several_arms(tried)

@@ -27,18 +27,18 @@ pub(super) fn of_two(tried: &TrialReport<'_>) -> String {
 pub(super) fn of_arms(tried: &TrialReport<'_>) -> String {
     let least = phrases::effect(tried.trial.min_effect);
     let caption = format!("Grey: up to {least}, which does not matter.");
-    [figure(chart::arms(tried.trial), &caption), runs(tried), pairs(tried)].concat()
+    [figure(chart::draw_arms(tried.trial), &caption), runs(tried), pairs(tried)].concat()
 }
 
 fn runs(tried: &TrialReport<'_>) -> String {
     let caption = format!("Unfilled points were discarded or failed. {STEPS}");
-    figure(chart::runs(tried.trial, tried.runs), &caption)
+    figure(chart::draw_runs(tried.trial, tried.runs), &caption)
 }
 
 fn pairs(tried: &TrialReport<'_>) -> String {
     let least = phrases::effect(tried.trial.min_effect);
     let caption = format!("Dashed: the interval. Grey: up to {least}, which does not matter.");
-    let all = chart::pairs(tried.trial, tried.runs);
+    let all = chart::draw_pairs(tried.trial, tried.runs);
     figure((!all.is_empty()).then(|| all.join("\n")), &caption)
 }
 
@@ -48,18 +48,18 @@ pub(super) fn intervals(trial: &Trial, arm: &str) -> String {
         "In colour: what decides. Grey: up to {}. What lies beyond −100 or 200 % is drawn there.",
         phrases::effect(trial.min_effect)
     );
-    figure(chart::intervals(trial, arm), &caption)
+    figure(chart::draw_intervals(trial, arm), &caption)
 }
 
 /// Returns the charts of a built-in workload over time.
 pub(super) fn courses(tried: &TrialReport<'_>) -> String {
     [
         figure(
-            chart::settling(tried.trial, tried.runs),
+            chart::draw_settling(tried.trial, tried.runs),
             "Each arm's middle run, its others faint; a ring where the steady state begins.",
         ),
         figure(
-            chart::latencies(tried.trial, tried.runs),
+            chart::draw_latencies(tried.trial, tried.runs),
             "All measured runs of an arm together. The right end is what the slowest see.",
         ),
     ]

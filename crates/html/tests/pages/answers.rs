@@ -12,7 +12,7 @@ const EVIL: &str = "x</table><script>\"'&\u{1b}";
 fn doctor(name: &str, findings: &[Finding]) -> String {
     let mut interval = host::interval();
     interval.end.host.name = Reading::found(Name::from(name), Source::none());
-    pagewise_html::doctor(
+    pagewise_html::doctor_page(
         &Answer {
             interval: &interval,
             verdict: host::verdict(),
@@ -32,7 +32,7 @@ fn thp(name: &str) -> String {
     let mut looked = huge::looked();
     looked.name = Name::from(name);
     looked.largest.iter_mut().for_each(|mapping| mapping.name = Name::from(name));
-    pagewise_html::thp(&huge::seen(&interval, &[looked], &walks))
+    pagewise_html::thp_page(&huge::seen(&interval, &[looked], &walks))
 }
 
 fn bench(name: &str) -> String {
@@ -47,7 +47,7 @@ fn bench(name: &str) -> String {
         is_on_front: true,
     }];
     let snapshot = &interval.end;
-    pagewise_html::bench(&Benched { snapshot, benchmark: &benchmark, cost: host::cost() })
+    pagewise_html::bench_page(&Benched { snapshot, benchmark: &benchmark, cost: host::cost() })
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn text_and_areas_stand_out_in_both_schemes() {
         estimates: &[],
         cost: host::cost(),
     };
-    let page = pagewise_html::report(&answer, &View::default());
+    let page = pagewise_html::report_page(&answer, &View::default());
     let schemes = schemes(&page);
     assert_eq!(schemes.len(), 2);
     for scheme in schemes {

@@ -25,7 +25,7 @@ fn page(interval: &Interval, verdict: &HostVerdict, findings: &[Finding]) -> Str
         estimates: &[],
         cost: host::cost(),
     };
-    pagewise_html::report(&answer, &View::default())
+    pagewise_html::report_page(&answer, &View::default())
 }
 
 fn findings() -> Vec<Finding> {
@@ -144,7 +144,10 @@ fn effective_memory_counts_what_is_stored_compressed_uncompressed() {
     (interval.end.zswap.stored, interval.end.zswap.pool) = (nothing(), nothing());
     let memory = interval.end.effective_memory().get().expect("all of it is known");
     let shown = page(&interval, host::verdict(), &[]);
-    assert!(shown.contains(&format!("{} of RAM)", memory.of_ram().unwrap().of_time())), "{shown}");
+    assert!(
+        shown.contains(&format!("{} of RAM)", memory.of_ram().unwrap().format_share_of_time())),
+        "{shown}"
+    );
     assert!(shown.contains(&format!("{}, stored {}", memory.uncompressed_size(), memory.stored)));
     interval.end.memory.available = Reading::absent("older kernel", Source::file("/proc/meminfo"));
     let shown = page(&interval, host::verdict(), &[]);

@@ -2,14 +2,21 @@
 //! The pages of experiments. `PAGE=FILE cargo test -p pagewise-html --test pages` saves one for
 //! review by a person.
 
-use pagewise_model::{Cost, Program, Snapshot, Trial, TrialRun, grouped};
+use pagewise_model::{Cost, Program, Snapshot, Trial, TrialRun, group_digits};
 use pagewise_report::TrialReport;
 
 use crate::{host, trial};
 
 fn page(trial: &Trial, runs: &[TrialRun]) -> String {
     let (snapshot, cost) = (&Snapshot::default(), Cost::default());
-    pagewise_html::trial(&TrialReport { name: None, snapshot, trial, runs, evidence: None, cost })
+    pagewise_html::trial_page(&TrialReport {
+        name: None,
+        snapshot,
+        trial,
+        runs,
+        evidence: None,
+        cost,
+    })
 }
 
 #[test]
@@ -100,7 +107,7 @@ fn counts_beyond_64_bits_together_are_the_most() {
         }
     }
     let page = page(&trial, &runs);
-    assert!(page.contains(&grouped(u64::MAX)));
+    assert!(page.contains(&group_digits(u64::MAX)));
     assert!(page.contains("Latency of operations"));
 }
 
@@ -108,7 +115,7 @@ fn counts_beyond_64_bits_together_are_the_most() {
 #[test]
 fn a_trial_as_a_page() {
     let (interval, runs) = (host::interval(), trial::runs());
-    let program = Program::of_words(&["sh", "-c", "</code><script>x"]);
+    let program = Program::from_words(&["sh", "-c", "</code><script>x"]);
     let trial = Trial { program, ..trial::trial() };
     let snapshot = &interval.end;
     let tried = TrialReport {
@@ -119,7 +126,7 @@ fn a_trial_as_a_page() {
         evidence: None,
         cost: host::cost(),
     };
-    let page = pagewise_html::trial(&tried);
+    let page = pagewise_html::trial_page(&tried);
     assert_eq!(page.matches("<svg").count(), 3);
     for outside in ["<script", "http-equiv", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
@@ -146,6 +153,6 @@ fn a_trial_that_came_to_nothing_is_told() {
             evidence: None,
             cost: host::cost(),
         };
-        assert!(pagewise_html::trial(&tried).contains("undecided"));
+        assert!(pagewise_html::trial_page(&tried).contains("undecided"));
     }
 }

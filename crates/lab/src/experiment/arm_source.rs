@@ -8,7 +8,7 @@
 
 use std::str::FromStr;
 
-use pagewise_model::arm::setting;
+use pagewise_model::arm::parse_setting;
 use pagewise_model::lend::ZswapSpec;
 use pagewise_model::typed::NotASize;
 use pagewise_model::{Bytes, Compressor, Percent, TrialArm, TrialSetting, TrialSwap};
@@ -30,7 +30,7 @@ impl FromStr for ArmSource {
             Some((name, areas)) if name.trim() == "swap" => {
                 parse_swap(areas.trim()).map(Self::Swap)
             }
-            _ => setting(text).map(Self::Setting),
+            _ => parse_setting(text).map(Self::Setting),
         }
     }
 }
@@ -171,7 +171,7 @@ fn expected_priority(found: &dyn std::fmt::Display) -> String {
 /// Checks the size of a swap area: at least 1 MiB; returns it in bytes.
 pub(crate) fn check_size(size: Bytes) -> Result<u64, String> {
     let is_large = size.get() >= 1 << 20;
-    let found = || format!("expected at least 1M, found {}", size.typed());
+    let found = || format!("expected at least 1M, found {}", size.format_typed());
     is_large.then_some(size.get()).ok_or_else(found)
 }
 

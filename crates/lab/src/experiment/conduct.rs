@@ -17,9 +17,9 @@ use std::time::Instant;
 use pagewise_model::lend::{Lender, LoanId};
 use pagewise_model::{Program, RunEnd, TrialArm, TrialLook, TrialRun, Verdict};
 use pagewise_observe::{HostRoot, ThreadCpu};
-use pagewise_stats::boundary::looks;
-use pagewise_stats::dropped::{self, is_outcome};
-use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, order};
+use pagewise_stats::boundary::plan_looks;
+use pagewise_stats::dropped::{self, is_caused_by_arm};
+use pagewise_stats::{Experiment, Pattern, SAID, describe_end, forecast, judge, order};
 
 use super::event::TrialEvent;
 use super::lend::{Files, RunLoans, borrow_all};
@@ -103,9 +103,12 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     fn run_all(&mut self) -> Result<(), ExperimentError> {
         self.prepare()?;
         self.warm_up()?;
-        let looks = looks(self.experiment.pairs);
-        let rounds =
-            order::rounds(self.experiment.seed, self.experiment.arms.len(), self.experiment.pairs);
+        let looks = plan_looks(self.experiment.pairs);
+        let rounds = order::draw_rounds(
+            self.experiment.seed,
+            self.experiment.arms.len(),
+            self.experiment.pairs,
+        );
         for (pair, round) in (1..).zip(rounds) {
             for arm in round {
                 self.run_one(arm, Some(pair))?;
@@ -124,7 +127,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
         let beside = self.experiment.neighbour.as_ref();
         self.beside = beside.map(|beside| find_program(&beside.program)).transpose()?;
-        for metric in self.experiment.metrics.iter().filter(|metric| metric.standard().is_none()) {
+        for metric in
+            self.experiment.metrics.iter().filter(|metric| metric.standard_row().is_none())
+        {
             let pattern = Pattern::new(&metric.name)
                 .map_err(|error| ExperimentError::NotRun(error.to_string()))?;
             self.patterns.push((metric.name.clone(), pattern));
@@ -147,7 +152,10 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     /// The arms that were not dropped.
     fn kept_arms(&self) -> Vec<&'a TrialArm> {
-        dropped::kept_arms(self.experiment, &dropped::dropped_arms(self.experiment, &self.runs))
+        dropped::find_kept_arms(
+            self.experiment,
+            &dropped::find_dropped_arms(self.experiment, &self.runs),
+        )
     }
 
     /// Whether the experiment can end now: if an interim look was planned after this number of
@@ -202,7 +210,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         let of = experiment.runs();
         self.report(&TrialEvent::Begins { arm: arm.name.clone(), pair, run: number, of })?;
         let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
-        Ok(TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) })
+        Ok(TrialRun { started_seconds, ..TrialRun::new_unstarted(number, pair, &arm.name) })
     }
 
     /// Fills in the record of a run. If a workload was killed before it printed its results, the
@@ -239,7 +247,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         marked: bool,
         others: bool,
     ) -> Result<(), ExperimentError> {
-        if run.end == RunEnd::NotRun || others && is_outcome(run.end) {
+        if run.end == RunEnd::NotRun || others && is_caused_by_arm(run.end) {
             return Ok(());
         }
         if !run.end.is_good() {
@@ -277,7 +285,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
                 let message = format!("; {} runs did, and no more are tried", bad.len());
                 Err(ExperimentError::Failed {
                     arm: last.arm.clone(),
-                    how: end_in_words(last.end),
+                    how: describe_end(last.end),
                     message,
                 })
             }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pagewise_guest::files::find_folder_on_disk;
-use pagewise_model::arm::{instance, is_of_zram, of_neighbour};
+use pagewise_model::arm::{is_of_zram, split_instance, strip_neighbour};
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
     ZramSpec,
@@ -58,9 +58,9 @@ pub(super) fn borrow_all(
     lent: &mut RunLoans,
 ) -> Result<(), Refusal> {
     let is_of_host =
-        |set: &&TrialSetting| !is_of_zram(&set.knob) && of_neighbour(&set.knob).is_none();
+        |set: &&TrialSetting| !is_of_zram(&set.knob) && strip_neighbour(&set.knob).is_none();
     for set in arm.settings.iter().filter(is_of_host) {
-        let (knob, instance) = instance(&set.knob);
+        let (knob, instance) = split_instance(&set.knob);
         lent.loans.push(lender.lend_knob(&KnobSetting {
             name: knob.to_owned(),
             instance: instance.map(str::to_owned),
@@ -87,7 +87,7 @@ fn neighbour_spec(arm: &TrialArm, neighbour: &Neighbour) -> Result<GroupSpec, Re
     let max = neighbour.memory_limit_bytes.map(Bytes::new);
     let mut spec = GroupSpec { max, ..GroupSpec::default() };
     for set in &arm.settings {
-        let Some(knob) = of_neighbour(&set.knob) else { continue };
+        let Some(knob) = strip_neighbour(&set.knob) else { continue };
         let value = set.value.as_str();
         let wrong = |why: String| Refusal::new(set.knob.clone(), why);
         match knob {
@@ -257,7 +257,7 @@ pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
 #[cfg(test)]
 mod tests {
     use pagewise_model::Program;
-    use pagewise_model::arm::setting;
+    use pagewise_model::arm::parse_setting;
     use pagewise_model::lend::ZswapSpec;
 
     use super::*;
@@ -265,12 +265,12 @@ mod tests {
     #[test]
     fn settings_of_the_neighbour_are_those_of_its_cgroup() {
         let neighbour = Neighbour {
-            program: Program::of_words(&["true"]),
+            program: Program::from_words(&["true"]),
             memory_limit_bytes: Some(100 << 20),
             ready: None,
         };
         let spec = |set: &[&str]| {
-            let settings = set.iter().map(|text| setting(text).unwrap()).collect();
+            let settings = set.iter().map(|text| parse_setting(text).unwrap()).collect();
             neighbour_spec(&TrialArm { settings, ..TrialArm::default() }, &neighbour)
         };
         let limited = GroupSpec { max: Some(Bytes::new(100 << 20)), ..GroupSpec::default() };

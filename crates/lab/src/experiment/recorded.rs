@@ -283,7 +283,7 @@ mod tests {
         assert!(long.ends_with("line 15: expected at most 256 KiB, found more"), "{long}");
         let run = |values: usize| {
             let profile = (0..values).map(|at| (String::new(), at as u64)).collect();
-            let run = TrialRun { profile, ..TrialRun::not_yet(1, None, "a") };
+            let run = TrialRun { profile, ..TrialRun::new_unstarted(1, None, "a") };
             serde_json::to_string(&run).unwrap() + "\n"
         };
         let many = with(&|file| file.write_all(run(0).repeat(MOST_RUNS).as_bytes()).unwrap());

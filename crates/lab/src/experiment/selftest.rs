@@ -83,7 +83,7 @@ fn experiment_with_equal_arms(program: &Path, arguments: &[&str], seed: u64) -> 
     Experiment {
         program: Program::Argv(command.into_iter().chain(arguments).collect()),
         arms: vec![arm("a"), arm("b")],
-        metrics: vec![Metric::time()],
+        metrics: vec![Metric::new_time()],
         pairs: USUAL_PAIRS,
         min_effect: 0.0,
         warm_up: 0,
@@ -153,7 +153,7 @@ fn probability_of_alarms(trials: u32, alarms: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use pagewise_model::{RunEnd, TrialRun};
-    use pagewise_stats::order::rounds;
+    use pagewise_stats::order::draw_rounds;
 
     use super::*;
 
@@ -163,13 +163,13 @@ mod tests {
         let experiment = experiment_with_equal_arms(Path::new("none"), &[], seed);
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut runs = Vec::new();
-        for (pair, round) in (1..).zip(rounds(seed, 2, USUAL_PAIRS)) {
+        for (pair, round) in (1..).zip(draw_rounds(seed, 2, USUAL_PAIRS)) {
             for arm in round {
                 let number = u32::try_from(runs.len()).unwrap() + 1;
                 let name = &experiment.arms[arm].name;
                 let noise = (0..4).map(|_| rng.f64() - 0.5).sum::<f64>() * 0.1;
                 let seconds = noise.exp() * if arm == 0 { 1.0 } else { effect };
-                let mut run = TrialRun::not_yet(number, Some(pair), name);
+                let mut run = TrialRun::new_unstarted(number, Some(pair), name);
                 run.end = RunEnd::Exited { status: 0 };
                 run.values = [(TIME, seconds), (CPU, seconds * 0.9), (MAJOR_FAULTS, 0.0)]
                     .map(|(name, value)| (name.to_owned(), value))

@@ -85,13 +85,13 @@ impl Swapped<'_> {
     /// Name and value of each metric of swap traffic that the kernel provides.
     pub(super) fn metrics(self) -> Vec<(&'static str, f64)> {
         let count = |pages: Option<u64>| pages.map(|pages| pages as f64);
-        let mut metrics = vec![(SWAP_INS, count(self.vmstat.swapped_in()))];
+        let mut metrics = vec![(SWAP_INS, count(self.vmstat.count_swapped_in()))];
         if self.swap.has_swap_areas() {
             let [reads, writes] = self.disk_pages();
             metrics.extend([(DISK_SWAP_READS, reads), (DISK_SWAP_WRITES, writes)]);
         }
         if self.swap.has_zswap {
-            let refused = count(self.vmstat.refused());
+            let refused = count(self.vmstat.count_refused());
             let share = refused.zip(self.growth("zswpout")).and_then(|(refused, stored)| {
                 let all = refused + stored;
                 (all > 0.0).then(|| refused / all)
@@ -122,7 +122,7 @@ impl Swapped<'_> {
     }
 
     fn growth(self, name: &str) -> Option<f64> {
-        self.vmstat.grown(name).map(|pages| pages as f64)
+        self.vmstat.growth_of(name).map(|pages| pages as f64)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use pagewise_guest::program::last_lines;
 use pagewise_model::{Advice, Refusal, RunEnd};
-use pagewise_stats::end_in_words;
+use pagewise_stats::describe_end;
 
 /// An error that ends an experiment early.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,7 @@ impl Advice for ExperimentError {
 pub(super) fn failure(arm: &str, end: RunEnd, message: &str) -> ExperimentError {
     ExperimentError::Failed {
         arm: arm.to_owned(),
-        how: end_in_words(end),
+        how: describe_end(end),
         message: quote_output(message),
     }
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use pagewise_guest::kernel::KernelRequest;
-use pagewise_model::arm::{alike, setting};
+use pagewise_model::arm::{self, are_equivalent};
 use pagewise_model::{Bytes, Clock, Program, TrialArm, TrialSwap};
 use pagewise_stats::{Experiment, Metric, Neighbour, NotAMetric, Unsound, prefer_more};
 use pagewise_workload::{FILLED, STEADY, Size, Workload};
@@ -278,7 +278,7 @@ fn make_arms(
         if let Some((_, other)) = arms.iter().find(|(_, other)| other.name == arm.name) {
             return Err(file.error_at(written, format!("two arms are called {:?}", other.name)));
         }
-        if let Some((_, other)) = arms.iter().find(|(_, other)| alike(other, &arm)) {
+        if let Some((_, other)) = arms.iter().find(|(_, other)| are_equivalent(other, &arm)) {
             let what = format!("arms {:?} and {:?} are the same", other.name, arm.name);
             return Err(file.error_at(written, what));
         }
@@ -324,7 +324,8 @@ fn make_arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, Mi
     if !(1..=24).contains(&written.name.len()) || !written.name.bytes().all(plain) {
         return Err(Mistake::Name);
     }
-    let set = written.set.iter().map(|(knob, value)| setting(&format!("{knob}={value}")));
+    let set =
+        written.set.iter().map(|(knob, value)| arm::parse_setting(&format!("{knob}={value}")));
     let areas = |areas: &Vec<Area>| areas.iter().map(Area::to_swap).collect::<Result<_, String>>();
     let own = (!written.workload.is_empty()).then(|| override_workload(table, &written.workload));
     Ok(TrialArm {

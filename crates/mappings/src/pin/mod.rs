@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use pagewise_model::{Bytes, PinnedCode, PinnedFile};
 use pagewise_procmem::backing::{Backing, Filesystem, Mapping};
-use pagewise_procmem::open::{mapped_name, text_of_process};
+use pagewise_procmem::open::{read_mapped_name, text_of_process};
 use pagewise_procmem::pagemap::Pagemap;
 use pagewise_procmem::served::MountTable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -150,9 +150,9 @@ impl CodePin {
         mounts: &mut Option<MountTable>,
     ) -> io::Result<Option<Part>> {
         if !opens_served {
-            let mounts = mounts.get_or_insert_with(|| MountTable::of(pid));
-            if let Some(server) = mounts.server(pid, mapping) {
-                let name = mapped_name(pid, mapping)?;
+            let mounts = mounts.get_or_insert_with(|| MountTable::read_for(pid));
+            if let Some(server) = mounts.find_server(pid, mapping) {
+                let name = read_mapped_name(pid, mapping)?;
                 return Err(io::Error::other(format!(
                     "{name} is not opened: it is in {server}, and a server might not answer \
                      (--served opens it and waits)"

@@ -6,7 +6,7 @@ use std::io;
 use crate::Region;
 use pagewise_model::Name;
 use pagewise_procmem::backing::Mapping;
-use pagewise_procmem::open::{mapped_file, mapped_name};
+use pagewise_procmem::open::{open_mapped_file, read_mapped_name};
 use pagewise_procmem::pagemap::{Entry, Pagemap};
 
 /// Identifies a part of a file: the file, the offset in bytes, and the number of pages.
@@ -38,15 +38,15 @@ impl Part {
     /// Maps the part of a file that the process has mapped at `mapping`. `None` if the file is not
     /// a regular file or has become shorter.
     pub(crate) fn open(pid: u32, mapping: &Mapping, key: &PartKey) -> io::Result<Option<Self>> {
-        let file = mapped_file(pid, mapping)?;
+        let file = open_mapped_file(pid, mapping)?;
         if !file.metadata()?.is_file() {
             return Ok(None);
         }
-        let region = match Region::part_of_file(&file, key.offset, key.pages) {
+        let region = match Region::map_part_of_file(&file, key.offset, key.pages) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             mapped => mapped?,
         };
-        let name = mapped_name(pid, mapping)?;
+        let name = read_mapped_name(pid, mapping)?;
         let none = vec![false; key.pages];
         Ok(Some(Self { name, region, used: none.clone(), locked: none }))
     }

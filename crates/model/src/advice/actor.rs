@@ -30,7 +30,7 @@ pub struct Actor {
 
 impl Actor {
     /// Creates the actor for a process, with the process's memory.
-    pub fn process(process: &Process) -> Self {
+    pub fn from_process(process: &Process) -> Self {
         Self {
             name: process.name.clone(),
             pid: Some(process.pid),
@@ -41,7 +41,7 @@ impl Actor {
     }
 
     /// Creates the actor for a cgroup, with the cgroup's memory.
-    pub fn group(group: &Cgroup) -> Self {
+    pub fn from_group(group: &Cgroup) -> Self {
         Self {
             name: group.path.clone(),
             pid: None,
@@ -53,7 +53,7 @@ impl Actor {
 
     /// Finds the process or cgroup that the first of these findings is about. `None` if the finding
     /// is about the machine as a whole, or if the snapshot has neither processes nor cgroups.
-    pub fn of_first(
+    pub fn find_first(
         findings: &[Finding],
         verdict: &HostVerdict,
         snapshot: &Snapshot,
@@ -62,7 +62,7 @@ impl Actor {
         let proven = || first.evidence.iter().find_map(|it| Self::find_by_file(&it.path, snapshot));
         let short = || {
             let group = verdict.groups.first().filter(|group| group.level == verdict.level)?;
-            snapshot.cgroups.group(group.group.as_str()).map(Self::group)
+            snapshot.cgroups.group(group.group.as_str()).map(Self::from_group)
         };
         proven().or_else(|| Self::find_in_text(&first.title, snapshot)).or_else(short)
     }
@@ -71,14 +71,14 @@ impl Actor {
     fn find_in_text(text: &str, snapshot: &Snapshot) -> Option<Self> {
         let words = text.split(' ').map(|word| word.trim_end_matches([',', ':', ';', ')']));
         let paths = words.filter(|word| word.starts_with('/') && word.len() > 1);
-        paths.filter_map(|path| snapshot.cgroups.group(path)).map(Self::group).next()
+        paths.filter_map(|path| snapshot.cgroups.group(path)).map(Self::from_group).next()
     }
 
     /// Finds the process or the cgroup to which the file at `path` belongs.
     fn find_by_file(path: &str, snapshot: &Snapshot) -> Option<Self> {
         if let Some(rest) = path.strip_prefix("/proc/") {
             let pid: u32 = rest.split_once('/')?.0.parse().ok()?;
-            return snapshot.processes.list.iter().find(|it| it.pid == pid).map(Self::process);
+            return snapshot.processes.list.iter().find(|it| it.pid == pid).map(Self::from_process);
         }
         let (folder, file) = path.strip_prefix("/sys/fs/cgroup")?.rsplit_once('/')?;
         // cgroup version 1 has a tree for each controller
@@ -86,6 +86,6 @@ impl Actor {
             folder.strip_prefix("/memory").and_then(|path| snapshot.cgroups.group(path));
         let group = of_memory.or_else(|| snapshot.cgroups.group(folder));
         let is_file = ["memory.", "cgroup.", "pids."].iter().any(|start| file.starts_with(start));
-        group.filter(|_| is_file).map(Self::group)
+        group.filter(|_| is_file).map(Self::from_group)
     }
 }

@@ -46,7 +46,7 @@ impl Refusal {
     /// Creates a refusal from one sentence, such as `--disk: expected a folder, found a file`, and
     /// the advice `next`.
     #[must_use]
-    pub fn advised(what: impl Into<String>, next: impl Into<String>) -> Self {
+    pub fn with_advice(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self { what: what.into(), why: String::new(), next: Some(next.into()) }
     }
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn what_comes_first_and_the_advice_stays_with_it() {
-        let refused = Refusal::advised("zram3 is busy", "swapoff /dev/zram3");
+        let refused = Refusal::with_advice("zram3 is busy", "swapoff /dev/zram3");
         assert_eq!(refused.to_string(), "zram3 is busy");
         let refused = refused.within("zstd:7");
         assert_eq!(refused.to_string(), "zstd:7: zram3 is busy");

@@ -52,7 +52,8 @@ impl Snapshot {
         let ram = read_known(&self.memory.total)?;
         let in_use = ram.saturating_sub(read_known(&self.memory.available)?);
         let mut all = EffectiveMemory { ram, in_use, stored: Bytes::new(0), pool: Bytes::new(0) };
-        let in_zram = self.compressed().filter(|zram| zram.initialised.get() != Some(false));
+        let in_zram =
+            self.compressed_devices().filter(|zram| zram.initialised.get() != Some(false));
         for zram in in_zram {
             all.add(stored_in_ram(zram)?, read_known(&zram.mm_stat.memory_used)?);
         }

@@ -97,7 +97,7 @@ impl Counters {
     /// Adds to these counters the reason why others are missing: [`Counters::get`] returns `why`
     /// for any counter that is not in the set.
     #[must_use]
-    pub fn and_unread(self, why: Reading<u64>) -> Self {
+    pub fn with_unread_reason(self, why: Reading<u64>) -> Self {
         Self { unread: Some(why), ..self }
     }
 

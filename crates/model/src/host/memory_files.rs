@@ -109,7 +109,7 @@ pub struct SharedSegment {
 
 impl SharedSegment {
     /// RAM and swap that the segment takes; `None` if the kernel does not print it.
-    pub fn held(&self) -> Option<Bytes> {
+    pub fn held_bytes(&self) -> Option<Bytes> {
         Some(self.resident.get()?.saturating_add(self.swapped.get()?))
     }
 }

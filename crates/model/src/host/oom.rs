@@ -498,7 +498,7 @@ impl OomTask {
 
     /// Memory that the task had mapped and not touched yet. It includes parts of programs and
     /// libraries that were never read, and address space that was only reserved.
-    pub fn unused(&self) -> Option<Bytes> {
+    pub fn unused_memory(&self) -> Option<Bytes> {
         Some(self.total_vm?.saturating_sub(self.size()))
     }
 }

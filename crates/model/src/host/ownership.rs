@@ -54,7 +54,7 @@ pub struct KnobOwnership {
 impl KnobOwnership {
     /// The line that takes effect at boot; `None` if this is not certain.
     #[must_use]
-    pub fn winning(&self) -> Option<&PersistentSetting> {
+    pub fn winning_line(&self) -> Option<&PersistentSetting> {
         self.owners.get(self.winner?)
     }
 
@@ -223,7 +223,7 @@ const fn explain_later_mechanism(mechanism: Mechanism) -> &'static str {
 }
 
 fn running_value(reading: &KnobReading) -> Reading<Name> {
-    match (reading.active(), reading.live.value()) {
+    match (reading.active_word(), reading.live.value()) {
         (Some(active), Some(_)) => Reading::found(Name::from(active), reading.live.source.clone()),
         _ => reading.live.clone(),
     }
@@ -269,7 +269,7 @@ const CHANGED_BY_DRIVER: [&str; 1] = ["page_reporting.order"];
 /// `vm.min_free_kbytes`.
 fn is_raised(live: &KnobReading, wanted: &PersistentSetting) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
-    let live_value = live.active().and_then(number);
+    let live_value = live.active_word().and_then(number);
     live.knob.name == "vm.min_free_kbytes"
         && live_value.zip(number(wanted.wanted())).is_some_and(|(live, wanted)| live > wanted)
 }
@@ -281,7 +281,7 @@ fn is_overridden_by_pair(live: &KnobReading, all: &[(Target, Vec<PersistentSetti
     let is_owned = |(target, owners): &(Target, Vec<PersistentSetting>)| {
         target.knob() == Some(pair) && owners.iter().any(PersistentSetting::is_applied)
     };
-    live.active() == Some("0") && all.iter().any(is_owned)
+    live.active_word() == Some("0") && all.iter().any(is_owned)
 }
 
 /// The settings of a host, found by their name in the knob table.
@@ -402,11 +402,11 @@ mod tests {
             let profile =
                 Reading::found(Name::from("a"), Source::file("/etc/tuned/active_profile"));
             host.configuration.tuned = Some(Tuned { profile, reapplies_sysctl });
-            assert_eq!(only(&host).winning().unwrap().wanted(), expected);
+            assert_eq!(only(&host).winning_line().unwrap().wanted(), expected);
         }
         host.configuration.settings[1].value.source = Source::line("/usr/lib/sysctl.d/90.conf", 1);
         assert_eq!(
-            only(&host).winning().unwrap().wanted(),
+            only(&host).winning_line().unwrap().wanted(),
             "30",
             "a package's file is not applied again"
         );

@@ -78,7 +78,7 @@ pub struct OomProof {
 impl RebuiltRun {
     /// Converts a size in the guest back to the scale of the machine that the log is from.
     #[must_use]
-    pub fn scaled_back(&self, rebuild: &Rebuild, size: Bytes) -> Bytes {
+    pub fn scale_back(&self, rebuild: &Rebuild, size: Bytes) -> Bytes {
         scale(size, rebuild.capacity, self.capacity)
     }
 }

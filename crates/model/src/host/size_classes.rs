@@ -32,7 +32,7 @@ pub struct SizeClass {
 impl SizeClass {
     /// Total size of the class's slots that hold no object.
     #[must_use]
-    pub fn unused(&self) -> Bytes {
+    pub fn unused_memory(&self) -> Bytes {
         let slots = self.objects_allocated.saturating_sub(self.objects_used);
         Bytes::new(slots.saturating_mul(self.object_size.get()))
     }
@@ -111,7 +111,7 @@ impl SizeBand {
     fn add(&mut self, class: &SizeClass, page_size: Bytes) {
         self.objects = self.objects.saturating_add(class.objects_used);
         self.memory = self.memory.saturating_add(class.pages_used.to_bytes(page_size));
-        self.unused = self.unused.saturating_add(class.unused());
+        self.unused = self.unused.saturating_add(class.unused_memory());
     }
 }
 
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn counters_that_contradict_each_other_do_not_wrap() {
-        assert_eq!(class(1, u64::MAX, [u64::MAX, 0, 1]).unused(), Bytes::new(u64::MAX));
-        assert_eq!(class(1, 64, [3, 5, 1]).unused(), Bytes::new(0));
+        assert_eq!(class(1, u64::MAX, [u64::MAX, 0, 1]).unused_memory(), Bytes::new(u64::MAX));
+        assert_eq!(class(1, 64, [3, 5, 1]).unused_memory(), Bytes::new(0));
         let odd = SizeClasses::new([class(1, u64::MAX, [1, 1, u64::MAX])]);
         assert_eq!(odd.bands(Bytes::new(0)).len(), 1);
     }

@@ -8,7 +8,7 @@ use crate::knob::KnobReading;
 use crate::{
     Bytes, Capability, Cgroups, Configuration, Counters, Damon, DiskStats, FreeBlocks, GpuMemory,
     HostSummary, HugePool, KernelLog, KernelThread, Ksm, Memory, MemoryFiles, Mglru, Millis, Name,
-    Process, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap, grouped,
+    Process, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap, group_digits,
 };
 
 /// All Readings of a host at one time. Values outside the requested scope are empty or
@@ -61,7 +61,7 @@ impl Snapshot {
     }
 
     /// Every zram and zmerge device; zram devices first.
-    pub fn compressed(&self) -> impl DoubleEndedIterator<Item = &Zram> {
+    pub fn compressed_devices(&self) -> impl DoubleEndedIterator<Item = &Zram> {
         self.zram.iter().chain(&self.zmerge)
     }
 
@@ -152,7 +152,7 @@ impl Problem {
         read: u64,
         part: PartRead,
     ) -> Self {
-        let [found, read] = [found, read].map(grouped);
+        let [found, read] = [found, read].map(group_digits);
         let which = match part {
             PartRead::First => format!("first {read}"),
             PartRead::Last => format!("last {read}"),

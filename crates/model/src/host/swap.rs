@@ -75,7 +75,7 @@ const FULL_PERCENT: f64 = 99.0;
 impl Tier {
     /// Used part of the swap area in percent.
     #[must_use]
-    pub fn filled(&self) -> Option<Percent> {
+    pub fn filled_percent(&self) -> Option<Percent> {
         self.used.get()?.percent_of(self.size.get()?)
     }
 

@@ -15,7 +15,7 @@ pub struct SwappedPages<'a>(pub [&'a Counters; 2]);
 impl SwappedPages<'_> {
     /// How much the counter with this name grew; `None` if the kernel lacks the counter.
     #[must_use]
-    pub fn grown(self, name: &str) -> Option<u64> {
+    pub fn growth_of(self, name: &str) -> Option<u64> {
         let [from, to] = self.0;
         to.get(name).get()?.checked_sub(from.get(name).get()?)
     }
@@ -24,27 +24,27 @@ impl SwappedPages<'_> {
     /// counts as 0, because the kernel then lacks the mechanism as well: a kernel without zswap
     /// swaps nothing in from zswap.
     #[must_use]
-    pub fn swapped_in(self) -> Option<u64> {
-        Some(self.grown("pswpin")? + self.sum(["zswpin", "swpin_zero"]))
+    pub fn count_swapped_in(self) -> Option<u64> {
+        Some(self.growth_of("pswpin")? + self.sum(["zswpin", "swpin_zero"]))
     }
 
     /// Number of pages swapped out, wherever they were stored. A page that zswap writes back later
     /// counts once; on kernels that do not count pages written back (`zswpwb`) it counts twice.
     #[must_use]
-    pub fn swapped_out(self) -> Option<u64> {
-        let past_pool = self.grown("pswpout")?.saturating_sub(self.sum(["zswpwb"]));
+    pub fn count_swapped_out(self) -> Option<u64> {
+        let past_pool = self.growth_of("pswpout")?.saturating_sub(self.sum(["zswpwb"]));
         Some(past_pool + self.sum(["zswpout", "swpout_zero"]))
     }
 
     /// Number of pages that zswap's pool rejected. `pswpout` includes pages that zswap wrote back
     /// from the pool. `None` if the kernel does not count these separately (`zswpwb`).
     #[must_use]
-    pub fn refused(self) -> Option<u64> {
-        Some(self.grown("pswpout")?.saturating_sub(self.grown("zswpwb")?))
+    pub fn count_refused(self) -> Option<u64> {
+        Some(self.growth_of("pswpout")?.saturating_sub(self.growth_of("zswpwb")?))
     }
 
     fn sum<const N: usize>(self, names: [&str; N]) -> u64 {
-        names.iter().filter_map(|name| self.grown(name)).sum()
+        names.iter().filter_map(|name| self.growth_of(name)).sum()
     }
 }
 
@@ -65,10 +65,14 @@ mod tests {
         let at = |values: [u64; 7]| counters(&std::iter::zip(names, values).collect::<Vec<_>>());
         let (from, to) = (at([10, 20, 5, 5, 1, 0, 0]), at([110, 320, 205, 305, 201, 7, 9]));
         let swapped = SwappedPages([&from, &to]);
-        assert_eq!(swapped.swapped_in(), Some(100 + 200 + 7));
-        assert_eq!(swapped.refused(), Some(300 - 200));
-        assert_eq!(swapped.swapped_out(), Some(100 + 300 + 9));
-        assert_eq!(SwappedPages([&to, &from]).grown("pswpin"), None, "a counter that went back");
+        assert_eq!(swapped.count_swapped_in(), Some(100 + 200 + 7));
+        assert_eq!(swapped.count_refused(), Some(300 - 200));
+        assert_eq!(swapped.count_swapped_out(), Some(100 + 300 + 9));
+        assert_eq!(
+            SwappedPages([&to, &from]).growth_of("pswpin"),
+            None,
+            "a counter that went back"
+        );
     }
 
     /// A counter that a kernel lacks is not zero: Linux 6.1 has no `zswpwb`, and kernels for cloud
@@ -78,10 +82,10 @@ mod tests {
         let from = counters(&[("pswpin", 10), ("pswpout", 20), ("zswpin", 5), ("zswpout", 5)]);
         let to = counters(&[("pswpin", 110), ("pswpout", 320), ("zswpin", 205), ("zswpout", 305)]);
         let swapped = SwappedPages([&from, &to]);
-        assert_eq!((swapped.swapped_in(), swapped.refused()), (Some(300), None));
-        assert_eq!(swapped.swapped_out(), Some(600));
+        assert_eq!((swapped.count_swapped_in(), swapped.count_refused()), (Some(300), None));
+        assert_eq!(swapped.count_swapped_out(), Some(600));
         let (from, to) = (counters(&[("pswpin", 1), ("pswpout", 1)]), counters(&[("pswpin", 4)]));
         let swapped = SwappedPages([&from, &to]);
-        assert_eq!((swapped.swapped_in(), swapped.swapped_out()), (Some(3), None));
+        assert_eq!((swapped.count_swapped_in(), swapped.count_swapped_out()), (Some(3), None));
     }
 }

@@ -47,7 +47,7 @@ impl Merging {
     }
 
     /// Number of pages for which inline merging searched for an equal page.
-    pub fn looked_for(&self) -> Option<u64> {
+    pub fn count_searches(&self) -> Option<u64> {
         Some(self.hits.get()?.saturating_add(self.misses.get()?))
     }
 }

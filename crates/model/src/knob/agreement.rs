@@ -9,7 +9,7 @@ impl KnobReading {
     /// unknown or is not a plain value, such as `ram / 2` or `50%`.
     #[must_use]
     pub fn agrees_with(&self, wanted: &str) -> Option<bool> {
-        let live = self.active()?;
+        let live = self.active_word()?;
         match self.knob.domain {
             Domain::Int { .. } | Domain::Ints => numbers(live)?.eq(&numbers(wanted)?).into(),
             Domain::Bits { .. } => Some(bits(live)? == bits(wanted)?),

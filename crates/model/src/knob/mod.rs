@@ -37,6 +37,6 @@ mod vm;
 mod zram;
 mod zswap;
 
-pub use settable::{KnobScope, KnobValue, SettableKnob, settable};
+pub use settable::{KnobScope, KnobValue, SettableKnob, list_settable};
 pub use setting::{Access, Domain, Knob, KnobReading, Persist, Undo};
 pub use table::KNOBS;

@@ -72,7 +72,7 @@ impl SettableKnob<'_> {
 
     /// How the setting is typed: `vm.swappiness`, or `thp.size.enabled[64kB]` for an instance.
     #[must_use]
-    pub fn typed(&self, instance: Option<&Name>) -> String {
+    pub fn format_typed(&self, instance: Option<&Name>) -> String {
         let brackets = instance.map(|instance| format!("[{instance}]")).unwrap_or_default();
         format!("{}{brackets}", self.name)
     }
@@ -80,7 +80,7 @@ impl SettableKnob<'_> {
 
 /// All settings that an arm may set, in the order of the table, with their values from `readings`.
 #[must_use]
-pub fn settable(readings: &[KnobReading]) -> Vec<SettableKnob<'_>> {
+pub fn list_settable(readings: &[KnobReading]) -> Vec<SettableKnob<'_>> {
     let may = |knob: &&'static Knob| refusal(knob).is_none() && !knob.path.contains("{cgroup}");
     KNOBS.iter().filter(may).map(|knob| settable_knob(knob, readings)).collect()
 }
@@ -95,13 +95,13 @@ fn settable_knob<'a>(knob: &'static Knob, readings: &'a [KnobReading]) -> Settab
     let of_it: Vec<&KnobReading> = of_it.filter(|_| scope != KnobScope::ArmZram).collect();
     let value = |it: &&'a KnobReading| KnobValue {
         instance: it.instance.as_ref(),
-        active: it.active(),
+        active: it.active_word(),
         now: &it.live,
     };
     SettableKnob {
         name: knob.name,
         scope,
-        accepts: knob.domain.accepts(),
+        accepts: knob.domain.accepted_values(),
         words: accepted_words(knob.domain, of_it.first().copied()),
         default: knob.default,
         about: knob.doc,
@@ -158,7 +158,7 @@ mod tests {
     /// The list contains exactly what `--a` and `--b` accept, except for settings of cgroups.
     #[test]
     fn the_list_and_the_parser_agree() {
-        let listed = settable(&[]);
+        let listed = list_settable(&[]);
         for knob in KNOBS {
             let row = listed.iter().find(|it| it.name == knob.name);
             let brackets =
@@ -166,7 +166,7 @@ mod tests {
             let word = row.and_then(|it| it.words.first().copied());
             let word =
                 word.unwrap_or(if matches!(knob.domain, Domain::Int { .. }) { "100" } else { "1" });
-            let parsed = arm::setting(&format!("{}{brackets}={word}", knob.name));
+            let parsed = arm::parse_setting(&format!("{}{brackets}={word}", knob.name));
             let wrong_number = parsed.as_ref().is_err_and(|why| why.contains("whole number"));
             let is_parsed = parsed.is_ok() || wrong_number;
             let of_group = knob.path.contains("{cgroup}");
@@ -185,13 +185,13 @@ mod tests {
             reading("vm.defrag_mode", None, absent),
             reading("zram.writeback_limit", Some("0"), value("5")),
         ];
-        let all = settable(&readings);
+        let all = list_settable(&readings);
         let named = |name: &str| all.iter().find(|it| it.name == name).unwrap();
         let sizes = named("thp.size.enabled");
         assert_eq!((sizes.scope, sizes.place), (KnobScope::EachPlace, Some("SIZE")));
         assert_eq!(sizes.values.len(), 2);
         assert_eq!(sizes.values[0].active, Some("never"));
-        assert_eq!(sizes.typed(sizes.values[0].instance), "thp.size.enabled[64kB]");
+        assert_eq!(sizes.format_typed(sizes.values[0].instance), "thp.size.enabled[64kB]");
         assert!(sizes.words.contains(&"madvise"), "{:?}", sizes.words);
         assert!(named("vm.swappiness").is_here());
         assert_eq!(named("vm.swappiness").accepts, "0 to 200");

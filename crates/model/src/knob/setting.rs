@@ -74,7 +74,7 @@ pub enum Domain {
 
 impl Domain {
     /// The accepted values in words, such as `0 to 200` or `always, madvise or never`.
-    pub fn accepts(self) -> String {
+    pub fn accepted_values(self) -> String {
         match self {
             Self::Int { min, max: u64::MAX } => format!("{min} or more"),
             Self::Int { min, max } => format!("{min} to {max}"),
@@ -181,7 +181,7 @@ impl Knob {
 impl KnobReading {
     /// The current value if it is one word; if the file lists all words, the active word in
     /// brackets.
-    pub fn active(&self) -> Option<&str> {
+    pub fn active_word(&self) -> Option<&str> {
         let live = self.live.value()?.as_str();
         let bracketed = || live.split_once('[')?.1.split_once(']').map(|(word, _)| word);
         match self.knob.domain {
@@ -192,7 +192,7 @@ impl KnobReading {
 
     /// Whether the current value is the kernel's default; `None` if either is not known.
     pub fn is_default(&self) -> Option<bool> {
-        let (active, default) = (self.active()?, self.default?);
+        let (active, default) = (self.active_word()?, self.default?);
         Some(match self.knob.domain {
             Domain::Bool => is_on(active)? == is_on(default)?,
             _ => active == default,

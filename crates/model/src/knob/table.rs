@@ -196,10 +196,13 @@ mod tests {
 
     #[test]
     fn the_active_word_is_the_one_in_brackets() {
-        assert_eq!(reading("thp.enabled", "always [madvise] never").active(), Some("madvise"));
-        assert_eq!(reading("zram.comp_algorithm", "lzo [zstd]").active(), Some("zstd"));
-        assert_eq!(reading("vm.lowmem_reserve_ratio", "256 [x] 0").active(), Some("256 [x] 0"));
-        assert_eq!(reading("damon.kdamond.state", "on").active(), Some("on"));
+        assert_eq!(reading("thp.enabled", "always [madvise] never").active_word(), Some("madvise"));
+        assert_eq!(reading("zram.comp_algorithm", "lzo [zstd]").active_word(), Some("zstd"));
+        assert_eq!(
+            reading("vm.lowmem_reserve_ratio", "256 [x] 0").active_word(),
+            Some("256 [x] 0")
+        );
+        assert_eq!(reading("damon.kdamond.state", "on").active_word(), Some("on"));
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn parse_size(text: Option<&str>) -> Result<Option<Bytes>, String> {
 /// Creates the request for a setting, by its name in the table of kernel settings; the prefix `vm.`
 /// may be left out.
 fn parse_knob(name: &str, value: &str) -> Result<Want, String> {
-    let bare = arm::instance(name).0;
+    let bare = arm::split_instance(name).0;
     let known = |name: &str| KNOBS.iter().find(|knob| knob.name == name);
     let in_vm = format!("vm.{name}");
     let (name, knob) = match known(bare) {
@@ -83,7 +83,7 @@ fn parse_knob(name: &str, value: &str) -> Result<Want, String> {
             "{name} cannot be planned: no file of sysctl.d or tmpfiles.d sets it at boot"
         ));
     }
-    arm::setting(&format!("{name}={value}")).map(Want::Knob)
+    arm::parse_setting(&format!("{name}={value}")).map(Want::Knob)
 }
 
 fn explain_unknown(name: &str) -> String {
@@ -100,7 +100,7 @@ fn explain_unknown(name: &str) -> String {
 impl fmt::Display for Want {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sized = |out: &mut fmt::Formatter<'_>, word, size: &Option<Bytes>| match size {
-            Some(size) => write!(out, "{word}={}", size.typed()),
+            Some(size) => write!(out, "{word}={}", size.format_typed()),
             None => write!(out, "{word}"),
         };
         match self {

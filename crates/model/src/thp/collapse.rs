@@ -74,7 +74,7 @@ pub struct UnitCollapse {
 impl Collapse {
     /// Adds the result of a later pass over the same memory. The growth of the later pass already
     /// includes that of earlier passes.
-    pub fn follow(&mut self, pass: Self) {
+    pub fn add_later_pass(&mut self, pass: Self) {
         let earlier = std::mem::replace(self, pass);
         if self.anon_after == Bytes::new(0) {
             (self.huge_after, self.anon_after) = (earlier.huge_after, earlier.anon_after);

@@ -15,12 +15,12 @@ use crate::{TrialArm, TrialSetting, most_similar};
 ///
 /// # Errors
 /// A sentence that says what is wrong with `text`, and what was expected.
-pub fn setting(text: &str) -> Result<TrialSetting, String> {
+pub fn parse_setting(text: &str) -> Result<TrialSetting, String> {
     let (name, value) = text
         .split_once('=')
         .map(|(name, value)| (name.trim(), value.trim()))
         .ok_or_else(|| format!("expected KNOB=VALUE as vm.swappiness=60, found {text:?}"))?;
-    let (bare, which) = instance(name);
+    let (bare, which) = split_instance(name);
     let knob =
         KNOBS.iter().find(|knob| knob.name == bare).ok_or_else(|| explain_unknown_setting(bare))?;
     match (knob.path.contains('{') && !is_of_zram(bare), which) {
@@ -59,7 +59,7 @@ pub fn refusal(knob: &Knob) -> Option<String> {
 
 /// Splits `name[instance]` into the name and the text in brackets, if there is any.
 #[must_use]
-pub fn instance(name: &str) -> (&str, Option<&str>) {
+pub fn split_instance(name: &str) -> (&str, Option<&str>) {
     match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
         Some((name, instance)) => (name, Some(instance)),
         None => (name, None),
@@ -78,8 +78,8 @@ const NEIGHBOUR: &str = "neighbour";
 /// Returns the setting's name without `[neighbour]`, if the setting applies to the cgroup of the
 /// program that runs beside the command.
 #[must_use]
-pub fn of_neighbour(name: &str) -> Option<&str> {
-    match instance(name) {
+pub fn strip_neighbour(name: &str) -> Option<&str> {
+    match split_instance(name) {
         (knob, Some(NEIGHBOUR)) => Some(knob),
         _ => None,
     }
@@ -99,9 +99,11 @@ fn explain_rejection(domain: Domain, value: &str) -> Option<String> {
         _ => true,
     };
     (!is_good).then(|| match domain {
-        Domain::Int { max: u64::MAX, .. } => format!("a whole number, {}", domain.accepts()),
-        Domain::Int { .. } => format!("a whole number from {}", domain.accepts()),
-        Domain::Bool => domain.accepts(),
+        Domain::Int { max: u64::MAX, .. } => {
+            format!("a whole number, {}", domain.accepted_values())
+        }
+        Domain::Int { .. } => format!("a whole number from {}", domain.accepted_values()),
+        Domain::Bool => domain.accepted_values(),
         Domain::Word { words } => format!("one of {}", words.join(", ")),
         Domain::Trigger => {
             "a setting that keeps its value: this one acts and keeps none".to_owned()
@@ -119,7 +121,7 @@ fn explain_unknown_setting(name: &str) -> String {
 /// Whether two arms are equivalent: the same settings in any order, the same swap and the same
 /// command.
 #[must_use]
-pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
+pub fn are_equivalent(one: &TrialArm, other: &TrialArm) -> bool {
     let sorted = |arm: &TrialArm| {
         let mut all: Vec<_> =
             arm.settings.iter().map(|set| (set.knob.clone(), set.value.clone())).collect();
@@ -131,7 +133,7 @@ pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
 
 /// Name of the first setting that the arm sets twice; `None` if it sets none twice.
 #[must_use]
-pub fn twice(arm: &TrialArm) -> Option<&str> {
+pub fn find_setting_set_twice(arm: &TrialArm) -> Option<&str> {
     let mut all = arm.settings.iter().enumerate();
     let seen = |(at, set): (usize, &TrialSetting)| {
         arm.settings[..at].iter().any(|before| before.knob == set.knob)
@@ -145,13 +147,13 @@ mod tests {
     use crate::Program;
 
     fn arm(settings: &[&str]) -> TrialArm {
-        let settings = settings.iter().map(|text| setting(text).unwrap()).collect();
+        let settings = settings.iter().map(|text| parse_setting(text).unwrap()).collect();
         TrialArm { name: "a".to_owned(), settings, ..TrialArm::default() }
     }
 
     #[test]
     fn settings_are_those_of_the_table() {
-        assert_eq!(setting(" vm.swappiness = 60").unwrap().value, "60");
+        assert_eq!(parse_setting(" vm.swappiness = 60").unwrap().value, "60");
         for (bad, says) in [
             ("vm.swappiness", "KNOB=VALUE"),
             ("vm.swapiness=60", "did you mean vm.swappiness?"),
@@ -160,7 +162,7 @@ mod tests {
             ("vm.swappiness=", "from 0 to 200"),
             ("vm.swappiness=6O", "whole number"),
         ] {
-            let why = setting(bad).unwrap_err();
+            let why = parse_setting(bad).unwrap_err();
             assert!(why.contains(says), "{bad}: {why}");
         }
     }
@@ -169,31 +171,35 @@ mod tests {
     fn of_several_one_is_named_and_those_of_zram_are_of_all() {
         let several =
             KNOBS.iter().find(|knob| knob.path.contains("hugepages-{size}/enabled")).unwrap();
-        let set = setting(&format!("{}[64kB]=always", several.name)).unwrap();
-        assert_eq!(instance(&set.knob), (several.name, Some("64kB")));
-        let why = setting(&format!("{}=always", several.name)).unwrap_err();
+        let set = parse_setting(&format!("{}[64kB]=always", several.name)).unwrap();
+        assert_eq!(split_instance(&set.knob), (several.name, Some("64kB")));
+        let why = parse_setting(&format!("{}=always", several.name)).unwrap_err();
         assert!(why.contains("in brackets"), "{why}");
-        assert!(setting("vm.swappiness[1]=60").unwrap_err().contains("there once"));
+        assert!(parse_setting("vm.swappiness[1]=60").unwrap_err().contains("there once"));
         let of_zram = KNOBS.iter().filter(|knob| is_of_zram(knob.name));
         let settable = of_zram.filter(|knob| knob.access == Access::ReadWrite).count();
         assert!(settable > 0);
-        assert!(setting("zram.writeback_limit_enable[1]=1").is_err());
+        assert!(parse_setting("zram.writeback_limit_enable[1]=1").is_err());
     }
 
     #[test]
     fn arms_that_differ_in_swap_or_command_differ() {
         let one = arm(&["vm.swappiness=60"]);
         let without = TrialArm { swap: Some(Vec::new()), ..one.clone() };
-        let other = TrialArm { program: Some(Program::of_words(&["true"])), ..one.clone() };
-        assert!(!alike(&one, &without) && !alike(&one, &other) && alike(&without, &without));
+        let other = TrialArm { program: Some(Program::from_words(&["true"])), ..one.clone() };
+        assert!(
+            !are_equivalent(&one, &without)
+                && !are_equivalent(&one, &other)
+                && are_equivalent(&without, &without)
+        );
     }
 
     #[test]
     fn a_setting_may_be_of_the_neighbour() {
-        let set = setting("cgroup.memory.zswap.max[neighbour]=8M").unwrap();
-        assert_eq!(of_neighbour(&set.knob), Some("cgroup.memory.zswap.max"));
-        assert_eq!(of_neighbour("cgroup.memory.zswap.max[web.service]"), None);
-        assert_eq!(of_neighbour("vm.swappiness"), None);
+        let set = parse_setting("cgroup.memory.zswap.max[neighbour]=8M").unwrap();
+        assert_eq!(strip_neighbour(&set.knob), Some("cgroup.memory.zswap.max"));
+        assert_eq!(strip_neighbour("cgroup.memory.zswap.max[web.service]"), None);
+        assert_eq!(strip_neighbour("vm.swappiness"), None);
     }
 
     /// A setting whose old value cannot be read is refused, because an arm's settings are restored
@@ -204,7 +210,7 @@ mod tests {
         let all: Vec<&crate::knob::Knob> = refused.collect();
         assert!(!all.is_empty());
         for knob in all {
-            assert!(setting(&format!("{}=1", knob.name)).is_err(), "{}", knob.name);
+            assert!(parse_setting(&format!("{}=1", knob.name)).is_err(), "{}", knob.name);
         }
     }
 
@@ -212,7 +218,7 @@ mod tests {
     /// only when the first run starts.
     #[test]
     fn what_cannot_be_given_back_is_refused_with_the_reason() {
-        let why = setting("zram.disksize=1073741824").unwrap_err();
+        let why = parse_setting("zram.disksize=1073741824").unwrap_err();
         assert!(why.contains("cannot be given back: changing it needs a reset"), "{why}");
     }
 
@@ -220,9 +226,12 @@ mod tests {
     fn arms_are_alike_in_any_order() {
         let (one, other) = (["vm.swappiness=60", "vm.page-cluster=0"], ["vm.page-cluster=0"]);
         let turned = [one[1], one[0]];
-        assert!(alike(&arm(&one), &arm(&turned)));
-        assert!(!alike(&arm(&one), &arm(&other)));
-        assert_eq!(twice(&arm(&["vm.swappiness=60", "vm.swappiness=1"])), Some("vm.swappiness"));
-        assert_eq!(twice(&arm(&one)), None);
+        assert!(are_equivalent(&arm(&one), &arm(&turned)));
+        assert!(!are_equivalent(&arm(&one), &arm(&other)));
+        assert_eq!(
+            find_setting_set_twice(&arm(&["vm.swappiness=60", "vm.swappiness=1"])),
+            Some("vm.swappiness")
+        );
+        assert_eq!(find_setting_set_twice(&arm(&one)), None);
     }
 }

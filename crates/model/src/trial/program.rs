@@ -30,7 +30,7 @@ pub enum Program {
 impl Program {
     /// Creates a command from these words: the program and its arguments.
     #[must_use]
-    pub fn of_words<T: AsRef<str>>(words: &[T]) -> Self {
+    pub fn from_words<T: AsRef<str>>(words: &[T]) -> Self {
         Self::Argv(words.iter().map(|word| word.as_ref().to_owned()).collect())
     }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_command_is_written_as_before_and_a_workload_has_its_keys_beside_it() {
-        let command = Program::of_words(&["make", "-j2"]);
+        let command = Program::from_words(&["make", "-j2"]);
         assert_eq!(serde_json::to_value(&command).unwrap(), json!({"command": ["make", "-j2"]}));
         let Value::Object(keys) = json!({"kind": "swap", "data": "48M"}) else { panic!() };
         let argv = vec!["pagewise".to_owned()];

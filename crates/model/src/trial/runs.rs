@@ -108,7 +108,7 @@ pub struct TrialRun {
 impl TrialRun {
     /// Creates a run that was not started yet; its values are filled in later.
     #[must_use]
-    pub fn not_yet(number: u32, pair: Option<u32>, arm: &str) -> Self {
+    pub fn new_unstarted(number: u32, pair: Option<u32>, arm: &str) -> Self {
         Self {
             number,
             pair,

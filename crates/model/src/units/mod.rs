@@ -15,11 +15,11 @@ pub mod text;
 pub mod typed;
 
 pub use compressor::{Compressor, NotACompressor};
-pub use grouped::grouped;
+pub use grouped::group_digits;
 pub use limit::Limit;
-pub use name::{Name, printable, printable_json};
+pub use name::{Name, make_json_printable, make_printable};
 pub use quantity::Quantity;
 pub use scalars::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
-pub use shell::shell_quoted;
+pub use shell::quote_for_shell;
 pub use spelling::most_similar;
 pub use task_limit::TaskLimit;

@@ -73,14 +73,14 @@ fn push_printable(shown: &mut String, c: char) {
 /// Text from the host must have been converted to a [`Name`] long before, because line breaks in it
 /// could not be distinguished from Pagewise's own here.
 #[must_use]
-pub fn printable(text: &str) -> Cow<'_, str> {
+pub fn make_printable(text: &str) -> Cow<'_, str> {
     escape_with(text, |c| c.is_control() && !matches!(c, '\n' | '\t'), push_printable)
 }
 
 /// Makes a JSON document safe to print without changing its meaning: control and invisible
 /// characters that serializers leave in strings are replaced by JSON escapes.
 #[must_use]
-pub fn printable_json(document: &str) -> Cow<'_, str> {
+pub fn make_json_printable(document: &str) -> Cow<'_, str> {
     escape_with(
         document,
         |c| matches!(c, '\u{7f}'..='\u{9f}'),
@@ -170,18 +170,21 @@ mod tests {
             let raw = format!("a{hidden}b");
             let shown = format!("a{}b", hidden.escape_unicode());
             assert_eq!(Name::from(&*raw).as_str(), shown);
-            assert_eq!(printable(&raw), shown);
+            assert_eq!(make_printable(&raw), shown);
         }
         for seen in ["naïve", "日本語", "шина", "مرحبا", "🙂", "a – b × c", "½ µs"]
         {
             assert_eq!(Name::from(seen).as_str(), seen);
-            assert_eq!(printable(seen), seen);
+            assert_eq!(make_printable(seen), seen);
         }
     }
 
     #[test]
     fn lines_and_tabs_stay_and_nothing_else_moves_the_cursor() {
-        assert_eq!(printable("a\tb\nc\n"), "a\tb\nc\n");
-        assert_eq!(printable("a\rb\x08\x7f\x1b]0;x\x07"), "a\\u{d}b\\u{8}\\u{7f}\\u{1b}]0;x\\u{7}");
+        assert_eq!(make_printable("a\tb\nc\n"), "a\tb\nc\n");
+        assert_eq!(
+            make_printable("a\rb\x08\x7f\x1b]0;x\x07"),
+            "a\\u{d}b\\u{8}\\u{7f}\\u{1b}]0;x\\u{7}"
+        );
     }
 }

@@ -154,7 +154,7 @@ impl Percent {
 
     /// Formats a share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`. Zero is
     /// printed as `0 %`.
-    pub fn of_time(self) -> String {
+    pub fn format_share_of_time(self) -> String {
         match self.0 {
             0.0 => "0 %".to_owned(),
             much if much >= 9.95 => format!("{much:.0} %"),

@@ -2,7 +2,7 @@
 //! Quotes words for commands that a person pastes into a shell.
 
 /// Quotes a word so that a POSIX shell takes it literally.
-pub fn shell_quoted(word: &str) -> String {
+pub fn quote_for_shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -16,9 +16,9 @@ mod tests {
 
     #[test]
     fn a_path_is_one_word_for_the_shell_whatever_is_in_it() {
-        assert_eq!(shell_quoted("/dev/zram0"), "/dev/zram0");
-        assert_eq!(shell_quoted("/my swap; rm -rf /"), "'/my swap; rm -rf /'");
-        assert_eq!(shell_quoted("it's"), r"'it'\''s'");
-        assert_eq!(shell_quoted(""), "''");
+        assert_eq!(quote_for_shell("/dev/zram0"), "/dev/zram0");
+        assert_eq!(quote_for_shell("/my swap; rm -rf /"), "'/my swap; rm -rf /'");
+        assert_eq!(quote_for_shell("it's"), r"'it'\''s'");
+        assert_eq!(quote_for_shell(""), "''");
     }
 }

@@ -41,7 +41,7 @@ impl Bytes {
     /// Formats the size as a user would type it: with the largest unit that leaves a whole number,
     /// such as `640K`, `256M` or `2G`. A remainder smaller than one KiB is dropped.
     #[must_use]
-    pub fn typed(self) -> String {
+    pub fn format_typed(self) -> String {
         let is_whole = |(_, shift): &(char, u32)| self.get() % (1 << shift) == 0;
         let (letter, shift) = UNITS.into_iter().find(is_whole).unwrap_or(('K', 10));
         format!("{}{letter}", self.get() >> shift)
@@ -234,7 +234,7 @@ mod tests {
         #[test]
         fn printing_and_reading_a_size_agree(kib in 0u64..1 << 50) {
             let size = Bytes::new(kib << 10);
-            prop_assert_eq!(size.typed().parse(), Ok(size));
+            prop_assert_eq!(size.format_typed().parse(), Ok(size));
         }
 
         /// No parsed time is longer than a day, and no text causes a panic.

@@ -190,7 +190,7 @@ mod tests {
         let place = readings_named(&knobs, "vm.swappiness")[0].live.source.to_string();
         assert_eq!(place, "/proc/sys/vm/swappiness");
         assert_eq!(values(&knobs, "vm.lowmem_reserve_ratio"), [(None, "256 256 32 0 0")]);
-        assert_eq!(readings_named(&knobs, "thp.enabled")[0].active(), Some("madvise"));
+        assert_eq!(readings_named(&knobs, "thp.enabled")[0].active_word(), Some("madvise"));
         assert!(host.take_problems().is_empty());
     }
 
@@ -231,7 +231,7 @@ mod tests {
         let sizes = values(&knobs, "zram.disksize");
         assert_eq!(sizes, [(Some("2"), "4294967296"), (Some("10"), "0")]);
         let sizes: Vec<_> =
-            readings_named(&knobs, "thp.size.enabled").iter().map(|k| k.active()).collect();
+            readings_named(&knobs, "thp.size.enabled").iter().map(|k| k.active_word()).collect();
         assert_eq!(sizes, [Some("never"), Some("inherit")]);
         let pools = values(&knobs, "hugetlb.node.nr_hugepages");
         assert_eq!(pools, [(Some("1/2048kB"), "7")]);

@@ -2,7 +2,7 @@
 //! Reports of the OOM killer in journald's files.
 
 use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal};
-use pagewise_journald::written::{Packing, Variant, Written, journal};
+use pagewise_journald::written::{Packing, Variant, Written, make_journal};
 use pagewise_model::{KernelLog, Name, OomConstraint, Reading, Source, Taken};
 use pagewise_observe::formats::kernel_log::{Rename, renamed_journal};
 use pagewise_observe::kernel_log as read;
@@ -49,7 +49,7 @@ fn buffer(end: u64) -> String {
 }
 
 fn file_of(entries: &[Written]) -> Vec<u8> {
-    journal(
+    make_journal(
         &Variant { is_compact: true, is_keyed: true, packing: Packing::Zstd, buckets: 64 },
         entries,
     )

@@ -2,7 +2,7 @@
 //! Kills by programs, and failed units, in journald's files and in a syslog.
 
 use pagewise_hostfs::{HostRoot, ReadHost};
-use pagewise_journald::written::{Packing, Variant, Written, journal};
+use pagewise_journald::written::{Packing, Variant, Written, make_journal};
 use pagewise_model::{KernelLog, Taken, UserKiller};
 use pagewise_observe::kernel_log as read;
 
@@ -31,7 +31,7 @@ fn log_of(messages: &[Written], packing: Packing) -> KernelLog {
     let variant = Variant { is_compact: true, is_keyed: true, packing, buckets: 64 };
     let host = HostRoot::memory([
         file("dev/kmsg", "6,0,0,-;x\n"),
-        file(FILE, journal(&variant, messages)),
+        file(FILE, make_journal(&variant, messages)),
     ]);
     read(&host, &Taken::default())
 }
@@ -148,7 +148,7 @@ fn what_may_not_be_read_is_not_known() {
 fn a_recording_never_claims_that_there_was_no_kill() {
     let recorded = |text: &str| {
         let bytes =
-            journal(&Variant { buckets: 64, ..Variant::default() }, &[message(1, OOMD, text)]);
+            make_journal(&Variant { buckets: 64, ..Variant::default() }, &[message(1, OOMD, text)]);
         let host = HostRoot::memory([file("dev/kmsg", "6,0,0,-;x\n"), file(FILE, bytes)]);
         let host = host.start_remembering();
         let original = read(&host, &Taken::default());

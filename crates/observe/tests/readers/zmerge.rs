@@ -64,7 +64,7 @@ fn it_is_a_device_of_compressed_ram_that_also_merges() {
         Reading::found(Bytes::new(40_960), Source::file("/sys/block/zmerge0/index_bytes"))
     );
     assert_eq!(merging.hit_percent, Some(Percent::new(25.0)));
-    assert_eq!((merging.looked_for(), merging.is_inline()), (Some(2004), true));
+    assert_eq!((merging.count_searches(), merging.is_inline()), (Some(2004), true));
     assert!(problems.is_empty());
 }
 
@@ -96,7 +96,7 @@ fn what_only_root_may_read_is_denied_and_not_zero() {
     assert!(matches!(merging.index_bytes.outcome, Outcome::Denied(_)));
     assert!(matches!(merging.hits.outcome, Outcome::Denied(_)));
     assert!(matches!(merging.misses.outcome, Outcome::Denied(_)));
-    assert_eq!((merging.hit_percent, merging.looked_for()), (None, None));
+    assert_eq!((merging.hit_percent, merging.count_searches()), (None, None));
     assert_eq!(merging.mode.value().unwrap().active, Name::from("inline"));
     assert!(problems.is_empty());
 }

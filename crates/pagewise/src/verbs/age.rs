@@ -17,7 +17,7 @@ use crate::cli;
 pub(super) fn run(global: &Global, args: &cli::Age, started: CostMeter) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "age asks this machine's kernel; a recording has nothing to age".to_owned();
-        anyhow::bail!(Refusal::advised(what, "omit --root"));
+        anyhow::bail!(Refusal::with_advice(what, "omit --root"));
     }
     let host = HostRoot::live()?;
     if args.history {
@@ -30,7 +30,7 @@ pub(super) fn run(global: &Global, args: &cli::Age, started: CostMeter) -> anyho
     let group = select(&seen, args)?;
     if seen.mglru.is_on() == Some(false) {
         let what = format!("{group}: multi-gen LRU is off, so that aging has no effect");
-        anyhow::bail!(Refusal::advised(what, "`pagewise explain mglru` says what it is for"));
+        anyhow::bail!(Refusal::with_advice(what, "`pagewise explain mglru` says what it is for"));
     }
     let aging = age(global, &group, args)?;
     let ended = aging.ended;
@@ -50,7 +50,7 @@ fn select(seen: &Snapshot, args: &cli::Age) -> anyhow::Result<Name> {
     };
     if found.as_str() == "/" {
         let what = "the root of all cgroups is the whole host, which the kernel ages itself";
-        return Err(Refusal::advised(what, "`pagewise limits` lists the others").into());
+        return Err(Refusal::with_advice(what, "`pagewise limits` lists the others").into());
     }
     Ok(found)
 }

@@ -26,7 +26,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "apply changes this machine; a recording has nothing to change".to_owned();
-        anyhow::bail!(Refusal::advised(what, "omit --root"));
+        anyhow::bail!(Refusal::with_advice(what, "omit --root"));
     }
     if let Some(id) = &args.confirm {
         confirm_plan(&state_folder(), id)?;
@@ -129,7 +129,7 @@ fn print_complaints(
         "plan {} is refused ({count} {reasons}); nothing was changed",
         Name::from(plan.id.as_str())
     );
-    Ok(Refusal::advised(what, "`pagewise plan` makes a new one").into())
+    Ok(Refusal::with_advice(what, "`pagewise plan` makes a new one").into())
 }
 
 /// A complaint about each line of the plan that runs a program as root and that this program would
@@ -181,9 +181,9 @@ pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     let refused = match question::is_confirmed("carry it out?")? {
         Some(true) => return Ok(()),
         Some(false) => {
-            Refusal::advised("not carried out; nothing was changed", "answer y, or give --yes")
+            Refusal::with_advice("not carried out; nothing was changed", "answer y, or give --yes")
         }
-        None => Refusal::advised(
+        None => Refusal::with_advice(
             "standard input is no terminal, so nobody can be asked; nothing was changed",
             "read the plan, then give --yes",
         ),

@@ -79,12 +79,12 @@ impl Place {
         let next = "give the name of a file, or write it to a pipe: pagewise capture -o - | ssh HOST 'cat > FILE'";
         if global.json {
             let what = "-: --json prints on standard output, so the recording cannot go there";
-            anyhow::bail!(Refusal::advised(what, next));
+            anyhow::bail!(Refusal::with_advice(what, next));
         }
         // a child process hands over the recording through a pipe
         if !args.hand_over && std::io::stdout().is_terminal() {
             let what = "-: standard output is a terminal, which cannot show a recording";
-            anyhow::bail!(Refusal::advised(what, next));
+            anyhow::bail!(Refusal::with_advice(what, next));
         }
         Ok(Self::Output)
     }
@@ -160,7 +160,7 @@ fn receive_from_child(
     anyhow::ensure!(first == TOLD && second == DEFAULT_NAME, NOT_HANDED);
     if let Place::Folder(folder) = place {
         let all: Vec<(String, Vec<u8>)> = files.collect();
-        anyhow::ensure!(all.iter().all(|(name, _)| handed::stays_below(name)), NOT_HANDED);
+        anyhow::ensure!(all.iter().all(|(name, _)| handed::is_below_folder(name)), NOT_HANDED);
         write_folder(folder, all.into_iter())?;
     } else {
         let (name, packed) = files.next().context(NOT_HANDED)?;
@@ -191,7 +191,7 @@ fn check_archive(packed: &[u8]) -> anyhow::Result<()> {
     let again = Recording::from_archive(packed, "the new recording")?;
     if let Some(problem) = again.into_problems().first() {
         let what = format!("the new recording cannot be read back: {problem}");
-        anyhow::bail!(Refusal::advised(what, "tell us what this machine has so many of"));
+        anyhow::bail!(Refusal::with_advice(what, "tell us what this machine has so many of"));
     }
     Ok(())
 }

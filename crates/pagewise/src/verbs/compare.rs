@@ -73,7 +73,7 @@ fn read_at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[
     let [one, other] = typed else {
         let what = format!("--at: expected two times, found {}", typed.len());
         let next = "pagewise compare --at 02:50 --at 03:12";
-        anyhow::bail!(Refusal::advised(what, next));
+        anyhow::bail!(Refusal::with_advice(what, next));
     };
     let store = Store::record(record)?;
     let summaries = store.summaries()?;
@@ -86,7 +86,7 @@ fn read_at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[
     if then == now {
         let what =
             format!("the reading of {} UTC is the nearest one to both times", times::describe(now));
-        anyhow::bail!(Refusal::advised(what, "give two times with a reading between them"));
+        anyhow::bail!(Refusal::with_advice(what, "give two times with a reading between them"));
     }
     Ok([before, after])
 }
@@ -175,14 +175,15 @@ fn refuse_cut(path: &Path, interval: &Interval) -> anyhow::Result<()> {
     let next = format!(
         "copy the file again, or capture again; `pagewise report --root {path}` shows what is left"
     );
-    Err(Refusal::advised(what, next).into())
+    Err(Refusal::with_advice(what, next).into())
 }
 
 fn refuse_root(global: &Global) -> anyhow::Result<()> {
     let Some(root) = &global.root else { return Ok(()) };
     let root = Name::from(root.to_string_lossy().as_ref());
     let next = format!("name both as arguments: pagewise compare BEFORE {root}");
-    Err(Refusal::advised("compare takes its recordings as arguments, not with --root", next).into())
+    Err(Refusal::with_advice("compare takes its recordings as arguments, not with --root", next)
+        .into())
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ fn read_and_print(
     };
     let is_page = page.is_some();
     if let Some(page) = page {
-        page.write(global, &pagewise_html::doctor(&answer, chosen.ignored))?;
+        page.write(global, &pagewise_html::doctor_page(&answer, chosen.ignored))?;
     }
     let shown = match (global.json, global.quiet, args.oom) {
         (true, _, true) | (false, false, true) => print_oom(global, args, &answer),
@@ -122,7 +122,7 @@ impl Diagnosis {
     /// Applies all rules. With `looks_inside`, the contents of some pages are read if a rule needs
     /// them; this process then gives up most of its rights first.
     fn make(host: &Recording, interval: &Interval, looks_inside: bool) -> Self {
-        let looks_inside = looks_inside && pagewise_decide::contents_may_tell(interval);
+        let looks_inside = looks_inside && pagewise_decide::is_sampling_useful(interval);
         let read = (host.end.is_live() && looks_inside && room::has_memory_for_contents())
             .then(|| scan::scan_for_report(&host.end, &interval.end));
         let estimates = match &read {
@@ -130,8 +130,8 @@ impl Diagnosis {
             Some(Err(_)) | None => &[],
         };
         let unknown = match &read {
-            Some(Err(why)) => Some(pagewise_decide::name_unknown_contents(&format!("{why:#}"))),
-            _ => pagewise_decide::unknown_contents(interval, estimates),
+            Some(Err(why)) => Some(pagewise_decide::describe_unknown_contents(&format!("{why:#}"))),
+            _ => pagewise_decide::explain_unknown_contents(interval, estimates),
         };
         let mut verdict = pagewise_decide::judge(interval);
         verdict.unknown.extend(unknown.clone());
@@ -172,7 +172,7 @@ fn print_oom(global: &Global, args: &cli::Doctor, answer: &Answer<'_>) -> String
         programs: &oom::explain_programs(interval),
         time_line: &oom::time_line(log),
     };
-    let elsewhere = oom::elsewhere(&interval.end);
+    let elsewhere = oom::suggest_other_sources(&interval.end);
     if global.json {
         json::oom(answer, &found, &elsewhere)
     } else {
@@ -230,7 +230,7 @@ fn check_readings(host: &Snapshot) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = "nothing could be examined: the size of memory is not known".to_owned();
-    anyhow::bail!(Refusal::advised(what, "see what is missing: pagewise report"))
+    anyhow::bail!(Refusal::with_advice(what, "see what is missing: pagewise report"))
 }
 
 /// The exit status of `doctor`; `none` if no finding is about the present. If not all output was

@@ -18,7 +18,7 @@ pub(super) fn run(global: &Global, started: CostMeter) -> anyhow::Result<Outcome
     if global.root.is_some() {
         let what =
             "verify --history reads what was measured on this machine; a recording has no ledger";
-        anyhow::bail!(Refusal::advised(what, "omit --root"));
+        anyhow::bail!(Refusal::with_advice(what, "omit --root"));
     }
     let LedgerFile { entries, damaged_lines, is_torn } = read_ledger(&state_folder())?;
     let ledger = &Ledger::new(entries, damaged_lines, is_torn);

@@ -25,7 +25,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if args.watch.is_some() && global.root.is_some() {
         let what = "--for: a recording has no processes that could be watched";
-        return Err(Refusal::advised(what, "leave --for out, or leave --root out").into());
+        return Err(Refusal::with_advice(what, "leave --for out, or leave --root out").into());
     }
     let host = input::open(global)?;
     let selected = select_group(&host, args)?;
@@ -103,7 +103,7 @@ fn select_group(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<N
     };
     if found.as_str() == "/" {
         let what = "the root of all cgroups has no limit but the memory of the machine";
-        return Err(Refusal::advised(what, "`pagewise limits` lists the others").into());
+        return Err(Refusal::with_advice(what, "`pagewise limits` lists the others").into());
     }
     Ok(Some(found))
 }
@@ -122,7 +122,7 @@ pub(super) fn find_by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> 
 
 /// Finds the only cgroup of a systemd unit.
 pub(super) fn find_by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
-    match groups::of_unit(seen, unit).as_slice() {
+    match groups::find_by_unit(seen, unit).as_slice() {
         [] => Err(missing_error(format!(
             "no memory cgroup of a unit {} on this host",
             Name::from(unit)
@@ -132,7 +132,7 @@ pub(super) fn find_by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> 
             let paths: Vec<&str> = several.iter().map(|group| group.path.as_str()).collect();
             let what = format!("{} cgroups are of a unit {}", several.len(), Name::from(unit));
             let next = format!("choose one with --cgroup: {}", paths.join(", "));
-            Err(Refusal::advised(what, next).into())
+            Err(Refusal::with_advice(what, next).into())
         }
     }
 }
@@ -146,7 +146,7 @@ fn find_by_process(seen: &Snapshot, pid: u32) -> anyhow::Result<Name> {
 }
 
 fn missing_error(what: String) -> anyhow::Error {
-    Refusal::advised(what, "`pagewise limits` lists the memory cgroups of this host").into()
+    Refusal::with_advice(what, "`pagewise limits` lists the memory cgroups of this host").into()
 }
 
 #[cfg(test)]

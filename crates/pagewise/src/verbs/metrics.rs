@@ -7,7 +7,7 @@ use pagewise_apply::plan::{VerifyTarget, doubtful_journals, verify_plans};
 use pagewise_apply::state_folder;
 use pagewise_decide::{LimitInputs, survey_limits};
 use pagewise_facts::groups;
-use pagewise_metrics::{Plans, Scrape, classic, openmetrics};
+use pagewise_metrics::{Plans, Scrape, format_classic, format_openmetrics};
 use pagewise_model::{
     Cost, Finding, GroupGenerations, HostVerdict, Interval, Millis, Name, Reading, Refusal,
     Snapshot, WorkingSet,
@@ -33,8 +33,8 @@ pub(super) fn run(
     let judged = Judged::new(&interval, &host.end, &wanted);
     let scrape = judged.scrape(&interval, cost::measure_since(started, &interval));
     match &args.textfile {
-        Some(path) => output::replace_file(path, classic(&scrape).as_bytes())?,
-        None => _ = output::print_document(&openmetrics(&scrape))?,
+        Some(path) => output::replace_file(path, format_classic(&scrape).as_bytes())?,
+        None => _ = output::print_document(&format_openmetrics(&scrape))?,
     }
     Ok(Outcome::Done)
 }
@@ -53,7 +53,7 @@ impl WantedGroups {
     pub(super) fn new(typed: &[String]) -> anyhow::Result<Self> {
         if typed.len() > MOST_GROUPS {
             let what = format!("--group: expected at most {MOST_GROUPS}, found {}", typed.len());
-            anyhow::bail!(Refusal::advised(
+            anyhow::bail!(Refusal::with_advice(
                 what,
                 "choose those that have a limit, or could have one"
             ));
@@ -69,7 +69,7 @@ impl WantedGroups {
             "--group: no memory cgroup or unit {} on this host",
             Name::from(typed.as_str())
         );
-        anyhow::bail!(Refusal::advised(what, "`pagewise limits` lists those there are"))
+        anyhow::bail!(Refusal::with_advice(what, "`pagewise limits` lists those there are"))
     }
 
     fn paths(&self, seen: &Snapshot) -> Vec<Name> {
@@ -84,7 +84,7 @@ fn find_groups(seen: &Snapshot, typed: &str) -> Vec<Name> {
     if let Some(group) = groups::find(seen, typed) {
         return vec![group.path.clone()];
     }
-    groups::of_unit(seen, typed).into_iter().map(|group| group.path.clone()).collect()
+    groups::find_by_unit(seen, typed).into_iter().map(|group| group.path.clone()).collect()
 }
 
 /// The verdict, the findings and the other values that the metrics show of an interval.

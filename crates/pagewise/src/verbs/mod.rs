@@ -112,7 +112,7 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
     }
     let what = format!("{verb}: a recording holds no page contents, by design");
     let next = "use the machine itself, or a dump, core or device: --file, --core, --device";
-    Err(Refusal::advised(what, next).into())
+    Err(Refusal::with_advice(what, next).into())
 }
 
 /// How a verb prints its answer.

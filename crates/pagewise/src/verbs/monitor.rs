@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use pagewise_metrics::{classic, openmetrics};
+use pagewise_metrics::{format_classic, format_openmetrics};
 use pagewise_model::{Interval, Level, Name, Refusal, Snapshot};
 use pagewise_observe::{
     HostRoot, ProcessScope, Recording, Rest, Scope, StallAlarm, Tape, Woken, keep_slow_parts,
@@ -47,7 +47,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "monitor records this machine; a recording (--root) has its times already";
-        anyhow::bail!(Refusal::advised(
+        anyhow::bail!(Refusal::with_advice(
             what,
             "pagewise status --watch --root FILE, or pagewise why --root FILE"
         ));
@@ -177,9 +177,9 @@ impl Monitor {
         let mut interval = Interval { start: self.before.take(), end };
         let judged = Judged::new(&interval, &self.host, &self.wanted);
         let scrape = judged.scrape(&interval, cost::measure_since(self.started, &interval));
-        self.page.set(openmetrics(&scrape));
+        self.page.set(format_openmetrics(&scrape));
         if let Some(path) = &self.textfile {
-            let written = output::replace_file(path, classic(&scrape).as_bytes());
+            let written = output::replace_file(path, format_classic(&scrape).as_bytes());
             report_change(&mut self.told.textfile, "the textfile", written);
         }
         // without an earlier reading there are no rates, so findings about rates would seem to have
@@ -325,7 +325,7 @@ fn open_ring(args: &cli::Monitor) -> anyhow::Result<Option<Ring>> {
         return Ok(None);
     }
     let next = "--record DIR names another folder; --no-record serves metrics without a record";
-    Err(Refusal::advised(what, next).into())
+    Err(Refusal::with_advice(what, next).into())
 }
 
 /// The folder of the record: the given one, or else one below the folder of journals; for users
@@ -342,7 +342,7 @@ pub(super) fn record_folder(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> 
     let state = state.or_else(|| Some(named("HOME")?.join(".local/state")));
     let state = state.filter(|folder| folder.is_absolute()).ok_or_else(|| {
         let what = "the record needs a folder, and neither HOME nor XDG_STATE_HOME names one";
-        Refusal::advised(what, "--record DIR names it")
+        Refusal::with_advice(what, "--record DIR names it")
     })?;
     Ok(state.join("pagewise/record"))
 }

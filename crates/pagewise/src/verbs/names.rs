@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Context;
-use pagewise_model::{KnobValue, Name, SettableKnob, settable};
+use pagewise_model::{KnobValue, Name, SettableKnob, list_settable};
 use pagewise_observe::{HostRoot, process_names};
 use pagewise_terminal::{Outcome, output};
 
@@ -46,7 +46,7 @@ fn add(names: &mut String, name: &str, about: &str) {
 fn add_knobs(names: &mut String, typed: &str) -> anyhow::Result<()> {
     let host = HostRoot::live().context("/")?;
     let readings = pagewise_observe::knobs(&host);
-    let knobs = settable(&readings);
+    let knobs = list_settable(&readings);
     let here = knobs.iter().filter(|knob| knob.is_here());
     match typed.split_once('=') {
         None => {
@@ -67,14 +67,14 @@ fn add_knob(names: &mut String, knob: &SettableKnob<'_>) {
     }
     for KnobValue { instance, .. } in knob.values.iter().filter(|value| value.now.value().is_some())
     {
-        add(names, &format!("{}=", knob.typed(*instance)), knob.about);
+        add(names, &format!("{}=", knob.format_typed(*instance)), knob.about);
     }
 }
 
 /// Adds the words that the setting accepts to the completions; for a number, its current value and
 /// its default.
 fn add_values(names: &mut String, knob: &SettableKnob<'_>, wanted: &str) {
-    let is_wanted = |value: &&KnobValue<'_>| knob.typed(value.instance) == wanted;
+    let is_wanted = |value: &&KnobValue<'_>| knob.format_typed(value.instance) == wanted;
     let of_place = knob.values.iter().find(is_wanted);
     if of_place.is_none() && knob.name != wanted {
         return;

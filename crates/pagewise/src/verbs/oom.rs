@@ -57,7 +57,7 @@ pub(super) fn explain_text(
     if global.root.is_some() {
         let what = "--root names a recording, and FILE is another log".to_owned();
         let next = "use one of them: pagewise oom FILE, or pagewise oom --root RECORDING";
-        return Err(Refusal::advised(what, next).into());
+        return Err(Refusal::with_advice(what, next).into());
     }
     let is_stdin = file == Path::new("-");
     let name = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
@@ -70,7 +70,7 @@ pub(super) fn explain_text(
             let Some(found) = pagewise_observe::kernel_log_of_folder(file)? else {
                 let what = format!("{name}: expected logs in this folder, found none");
                 let next = "give a file with a log, a folder such as /var/log/journal, or one that a support tool made";
-                return Err(Refusal::advised(what, next).into());
+                return Err(Refusal::with_advice(what, next).into());
             };
             Ok(found)
         } else {
@@ -92,11 +92,11 @@ pub(super) fn explain_text(
         let what =
             format!("{name}: no message of the kernel could be read (damaged files: {unread})");
         let next = "if journalctl can read it: journalctl -k --file FILE | pagewise oom -";
-        return Err(Refusal::advised(what, next).into());
+        return Err(Refusal::with_advice(what, next).into());
     }
     if about.lines == 0 {
         let what = format!("{name} is empty: nothing to search for kills");
-        return Err(Refusal::advised(what, "pipe a log into it: dmesg | pagewise oom -").into());
+        return Err(Refusal::with_advice(what, "pipe a log into it: dmesg | pagewise oom -").into());
     }
     let mut explained = pagewise_decide::oom::explain_text(&log);
     if args.what_if {

@@ -23,7 +23,7 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
     if !rustix::process::geteuid().is_root() {
         let what =
             "pin: expected root, because only root may open what other processes have mapped";
-        anyhow::bail!(Refusal::advised(what, "sudo pagewise pin …"));
+        anyhow::bail!(Refusal::with_advice(what, "sudo pagewise pin …"));
     }
     let host = input::open(global)?.without_start();
     let scope = Scope { settings: false, kernel_log: false, ..Scope::everything(Duration::ZERO) };
@@ -32,7 +32,7 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
     check_budget(args.budget, snapshot)?;
     let found = targets::resolve(&args.whose, snapshot)?;
     let found = found.ok_or_else(|| {
-        Refusal::advised(
+        Refusal::with_advice(
             "pin: no process is named",
             "name one with --pid, --unit, --name or --cgroup",
         )
@@ -97,5 +97,5 @@ fn check_budget(budget: Bytes, snapshot: &Snapshot) -> Result<(), Refusal> {
         return Ok(());
     }
     let what = format!("--budget {budget}: expected at most {most}, a quarter of RAM");
-    Err(Refusal::advised(what, "give a smaller size: the kernel can reclaim nothing of it"))
+    Err(Refusal::with_advice(what, "give a smaller size: the kernel can reclaim nothing of it"))
 }

@@ -32,14 +32,14 @@ pub(super) fn run(
         if global.root.is_some() {
             let what = "--native-only: a recording is read without the right to write files";
             let next = "pagewise plan --root … --diff | patch -p1 -d DIR";
-            anyhow::bail!(Refusal::advised(what, next));
+            anyhow::bail!(Refusal::with_advice(what, next));
         }
         native::check_folder(folder)?;
     }
     if global.root.is_some() && args.output.is_some() {
         let what = "--output: a recording is read without the right to write files";
         let next = "pagewise plan --root … --json >plan.json, or --render FORMAT >FILE";
-        anyhow::bail!(Refusal::advised(what, next));
+        anyhow::bail!(Refusal::with_advice(what, next));
     }
     let made = make(global, &args.choice)?;
     let (interval, plan) = (&made.interval, &made.plan);
@@ -94,7 +94,7 @@ pub(super) fn make(global: &Global, choice: &cli::PlanChoice) -> anyhow::Result<
     let host = input::open(global)?;
     let interval = input::read_interval(&host, global)?;
     measured.iter().try_for_each(|document| refuse_other_machine(document, &interval.end))?;
-    let measured = measured.into_iter().fold(Measured::default(), Measured::and);
+    let measured = measured.into_iter().fold(Measured::default(), Measured::combined_with);
     let installation = pagewise_observe::installation(&host.end);
     let request = Request {
         interval: &interval,
@@ -126,7 +126,7 @@ fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
         Measured::from_json(&text).map_err(|error| {
             let next = "give it the output of `pagewise bench --json`, `scan --json`, `trial --json`, `lab run --json` \
                         or `lab replay --json`; for a recording of a machine, use --root";
-            Refusal::advised(format!("--from {}: {error}", path.display()), next).into()
+            Refusal::with_advice(format!("--from {}: {error}", path.display()), next).into()
         })
     };
     files.iter().map(read).collect()
@@ -142,5 +142,5 @@ fn refuse_other_machine(measured: &Measured, host: &Snapshot) -> anyhow::Result<
         return Ok(());
     }
     let what = format!("--from: measured on {there}, and this machine is {here}");
-    Err(Refusal::advised(what, "measure here: sudo pagewise bench --json >bench.json").into())
+    Err(Refusal::with_advice(what, "measure here: sudo pagewise bench --json >bench.json").into())
 }

@@ -59,7 +59,7 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
         cost,
     };
     if let Some(page) = page {
-        page.write(global, &pagewise_html::report(&answer, &view))?;
+        page.write(global, &pagewise_html::report_page(&answer, &view))?;
     }
     if let Some(pager) = pager {
         let text = text::report_in_view(&answer, &view, screen::text_style(global));
@@ -146,7 +146,7 @@ fn refuse_single_reading(global: &Global, view: &View) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = format!("--sort {sorted} compares two looks, and --interval 0 looks once");
-    Err(Refusal::advised(what, "leave --interval out, or give it a time: --interval 1s").into())
+    Err(Refusal::with_advice(what, "leave --interval out, or give it a time: --interval 1s").into())
 }
 
 /// Adds user names and command lines of the processes that will be shown.

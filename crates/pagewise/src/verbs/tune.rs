@@ -45,11 +45,11 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "tune changes this machine; a recording has nothing to change".to_owned();
-        anyhow::bail!(Refusal::advised(what, "pagewise plan --root … plans for a recording"));
+        anyhow::bail!(Refusal::with_advice(what, "pagewise plan --root … plans for a recording"));
     }
     if !rustix::process::geteuid().is_root() {
         let what = "tune reads the memory of all users and changes settings, which needs root; nothing was changed";
-        anyhow::bail!(Refusal::advised(what, "sudo pagewise tune"));
+        anyhow::bail!(Refusal::with_advice(what, "sudo pagewise tune"));
     }
     refuse_unfinished()?;
     let tuner = Tuner { global, args, stop: Stop::listen()? };
@@ -133,7 +133,7 @@ fn refuse_unfinished() -> anyhow::Result<()> {
     } else {
         String::new()
     };
-    Err(Refusal::advised(what, format!("to undo it: pagewise undo {journal}{keep}")).into())
+    Err(Refusal::with_advice(what, format!("to undo it: pagewise undo {journal}{keep}")).into())
 }
 
 fn is_unfinished(plan: &InForce) -> bool {

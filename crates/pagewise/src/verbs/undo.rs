@@ -22,7 +22,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "undo changes this machine; a recording has nothing to put back".to_owned();
-        anyhow::bail!(Refusal::advised(what, "omit --root"));
+        anyhow::bail!(Refusal::with_advice(what, "omit --root"));
     }
     if let Some(id) = &args.forget {
         let run = forget(&state_folder(), id)?;
@@ -59,7 +59,7 @@ pub(super) fn run(
         }
         let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` puts \
                     a journal aside and leaves the machine as it is";
-        anyhow::bail!(Refusal::advised(what, next));
+        anyhow::bail!(Refusal::with_advice(what, next));
     }
     Ok(Outcome::Done)
 }
@@ -98,7 +98,7 @@ fn refuse_removal(runs: &[Recovered], plans: &[InForce]) -> anyhow::Result<Outco
         "see above; keep it with `pagewise apply --confirm {journal}`, or put its journal aside with \
          `pagewise undo --forget {journal}`; then remove pagewise again"
     );
-    Err(Refusal::advised(what, next).into())
+    Err(Refusal::with_advice(what, next).into())
 }
 
 /// Whether the timer of a trial should try the undo again: it should not if a conflict or a damaged

@@ -24,7 +24,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "verify compares this machine; a recording has no applied plans".to_owned();
-        anyhow::bail!(Refusal::advised(what, "omit --root"));
+        anyhow::bail!(Refusal::with_advice(what, "omit --root"));
     }
     let host = HostRoot::live()?;
     let scope = Scope { settings: true, ..Scope::glance() };
@@ -100,7 +100,7 @@ fn refuse_unknown(plans: &[Verified]) -> Option<Refusal> {
     let listed: Vec<String> = unknown.map(name).collect();
     let what = format!("whether these steps are in force is not known: {}", listed.join("; "));
     let next = "run it as root, on a machine that has these settings";
-    (!listed.is_empty()).then(|| Refusal::advised(what, next))
+    (!listed.is_empty()).then(|| Refusal::with_advice(what, next))
 }
 
 /// An error that names the journals that do not show which plans are applied.
@@ -118,7 +118,7 @@ pub(super) fn refuse_doubtful(doubtful: &[DoubtfulJournal]) -> Refusal {
          removes a journal and leaves the machine as it is",
         ids.join(", ")
     );
-    Refusal::advised(what, next)
+    Refusal::with_advice(what, next)
 }
 
 /// Compares the plan of a journal with the machine; adds the measured gains to the ledger.

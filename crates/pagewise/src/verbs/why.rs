@@ -93,7 +93,7 @@ fn find_time(summaries: &[ReadingSummary], wanted: Wanted, last: f64) -> anyhow:
         (Wanted::LastKill, None, _) => {
             let what = "no reading in the record shows a kill";
             let next = "`pagewise oom` looks into this machine's log, which may reach further back";
-            anyhow::bail!(Refusal::advised(what, next))
+            anyhow::bail!(Refusal::with_advice(what, next))
         }
         (Wanted::LastKill, Some(time), _) => Ok(time),
         (_, Some(time), _) => Ok(time),

@@ -232,7 +232,7 @@ fn stages(work: &mut Work, scene: &Scene) -> Vec<(String, u64)> {
 }
 
 fn web_page(answer: &Answer<'_>) -> String {
-    pagewise_html::report(answer, &View::default())
+    pagewise_html::report_page(answer, &View::default())
 }
 
 fn page(answer: &Answer<'_>) -> String {
@@ -335,7 +335,7 @@ fn more_processes_than_are_read_are_stated() {
     let text = printed(&interval, page);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let read = processes.list.len() as u64;
-    let [read, all] = [read, read + processes.left_out].map(pagewise_model::grouped);
+    let [read, all] = [read, read + processes.left_out].map(pagewise_model::group_digits);
     assert!(
         words.contains(&format!("of {all} processes were read: those with the most")),
         "{text}"

@@ -118,7 +118,7 @@ fn groups_reached_their_limit_and_were_barred_from_swap() {
             "{:?}",
             told.change
         );
-        let recent = oom::recent(&Scene::load(slug).replay());
+        let recent = oom::recent_kills(&Scene::load(slug).replay());
         assert_eq!((recent.host.len(), recent.groups.len()), (0, 1));
     }
 }

@@ -25,7 +25,7 @@ fn page(scene: &Scene) -> String {
         estimates: &[],
         cost: Cost::default(),
     };
-    pagewise_html::report(&answer, &View::default())
+    pagewise_html::report_page(&answer, &View::default())
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn the_first_screen_of_every_recording_has_verdict_actor_and_command_in_24_rows(
                 assert!(screen.contains(&pasted), "{name}: {command}\n{screen}");
                 commands += 1;
             }
-            if let Some(actor) = Actor::of_first(&findings, &verdict, &interval.end) {
+            if let Some(actor) = Actor::find_first(&findings, &verdict, &interval.end) {
                 assert!(screen.contains(actor.name.as_str()), "{name}: {actor:?}\n{screen}");
                 actors += 1;
             }

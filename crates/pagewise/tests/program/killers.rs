@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pagewise_journald::written::{Variant, Written, journal};
+use pagewise_journald::written::{Variant, Written, make_journal};
 use serde_json::Value;
 
 use crate::program::{empty_folder, run};
@@ -43,7 +43,7 @@ fn failed(at: u64, unit: &str) -> Written {
 fn put_journal(folder: &Path, messages: &[Written]) {
     let variant = Variant { is_compact: true, is_keyed: true, buckets: 64, ..Variant::default() };
     let path = "var/log/journal/0123456789abcdef0123456789abcdef/system.journal";
-    put(folder, path, &journal(&variant, messages));
+    put(folder, path, &make_journal(&variant, messages));
 }
 
 fn flat(text: &str) -> String {

@@ -99,7 +99,7 @@ fn arm(name: &str, swap: Option<Vec<TrialSwap>>) -> TrialArm {
 
 fn eating(arms: Vec<TrialArm>) -> Experiment {
     Experiment {
-        program: Program::of_words(&["sh", "-c", EATER]),
+        program: Program::from_words(&["sh", "-c", EATER]),
         arms,
         metrics: vec![Metric::parse("swapped-out").unwrap()],
         pairs: 2,
@@ -277,7 +277,7 @@ fn neighbours_that_are_killed_meanwhile_are_no_victims() {
          echo $? >> {}; ",
         status.display()
     );
-    let program = |script: &str| Some(Program::of_words(&["sh", "-c", script]));
+    let program = |script: &str| Some(Program::from_words(&["sh", "-c", script]));
     let both = TrialArm {
         program: program(&(is_killed.clone() + EATER)),
         ..arm("both", Some(Vec::new()))
@@ -331,7 +331,7 @@ fn an_arm_without_swap_uses_none_although_the_host_has_some() {
     let shares = vec![TrialSwap::File { size_bytes: 1 << 20, priority: None }];
     let arms = vec![arm("a", None), arm("b", None), arm("c", Some(shares))];
     let runs =
-        place.conducted(&Experiment { program: Program::of_words(&["true"]), ..eating(arms) });
+        place.conducted(&Experiment { program: Program::from_words(&["true"]), ..eating(arms) });
     let refused = runs.iter().find_map(|run| run.refused.clone()).unwrap();
     assert!(refused.contains("the host's own swap is on"), "{refused}");
     drop(place);

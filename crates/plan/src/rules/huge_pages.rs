@@ -37,7 +37,7 @@ fn decline_policy_change(context: &Context<'_>, draft: &mut Draft) {
     if is_planned || !(is_told || context.is_asked_for(RULE.id)) {
         return;
     }
-    let Some(now) = context.host.knob(KNOB).and_then(|it| it.active()) else { return };
+    let Some(now) = context.host.knob(KNOB).and_then(|it| it.active_word()) else { return };
     let other = if now == "always" { "madvise" } else { "always" };
     let why = format!(
         "it is {now}. Which value is better depends on the program and was not measured. To measure it with your \

@@ -83,7 +83,7 @@ fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String
     let percent = hits as f64 * 100.0 / ahead as f64;
     let numbers = format!(
         "of {} pages that were read ahead since boot, {percent:.0} % were used (swap_ra, swap_ra_hit)",
-        pagewise_model::grouped(ahead)
+        pagewise_model::group_digits(ahead)
     );
     if percent < PAYS_PERCENT {
         return Ok(format!(

@@ -48,7 +48,9 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 }
 
 fn decline_unmeasured(context: &Context<'_>, draft: &mut Draft) {
-    let Some(now) = context.host.knob(KNOB).and_then(|reading| reading.active()) else { return };
+    let Some(now) = context.host.knob(KNOB).and_then(|reading| reading.active_word()) else {
+        return;
+    };
     let trials = if context.tiers_on_disk().next().is_some() {
         "in which a small zram device was filled before a swap file, 180 was better than 60 (19 % less time \
          per iteration), and no difference was shown for 100 and 133"

@@ -47,14 +47,14 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         let what = format!("{} = {}", set.knob, set.value.escape_debug());
         // the document may come from anybody, and the value becomes a line of a configuration file
         let is_plain = !set.value.contains(|letter: char| letter.is_control() || letter == '%');
-        let checked = arm::setting(&format!("{}={}", set.knob, set.value));
+        let checked = arm::parse_setting(&format!("{}={}", set.knob, set.value));
         if let Err(why) = checked
             .and_then(|_| is_plain.then_some(()).ok_or_else(|| "expected plain text".to_owned()))
         {
             draft.decline(what, format!("the trial's document is no such setting: {why}"));
             continue;
         }
-        let (bare, _) = arm::instance(&set.knob);
+        let (bare, _) = arm::split_instance(&set.knob);
         let of_machine = |knob: &&Knob| {
             knob.name == bare && !arm::is_of_zram(bare) && !knob.path.contains("{cgroup}")
         };

@@ -133,7 +133,8 @@ fn add_settings_to_enable(context: &Context<'_>, draft: &mut Draft) {
              counts against the limit of a cgroup",
         ),
     ];
-    let is_readable = |name: &str| context.host.knob(name).and_then(|it| it.active()).is_some();
+    let is_readable =
+        |name: &str| context.host.knob(name).and_then(|it| it.active_word()).is_some();
     if !wanted.iter().all(|(name, ..)| is_readable(name)) {
         return draft.decline("zswap", "its settings were not read");
     }

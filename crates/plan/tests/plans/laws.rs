@@ -64,7 +64,7 @@ fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
             Change::SetKnob { target, from, to } => {
                 assert_ne!(from, to);
                 assert!(is_accepted(target, to), "{target} = {to}");
-                assert_eq!(interval.end.knob(target).unwrap().active(), Some(from.as_str()));
+                assert_eq!(interval.end.knob(target).unwrap().active_word(), Some(from.as_str()));
                 let kept = is_kept(plan, (target, to), interval, installation);
                 assert_eq!(kept, step.survives_reboot, "{target}: {plan:#?}");
                 assert!(kept || is_declined(plan, target), "{target}: {plan:#?}");
@@ -135,7 +135,7 @@ fn is_kept(
     installation: &Installation,
 ) -> bool {
     let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
-    let line = format!("set_value /{} {}", knob.path, pagewise_model::shell_quoted(to));
+    let line = format!("set_value /{} {}", knob.path, pagewise_model::quote_for_shell(to));
     if is_started(plan, &line, installation) {
         return true;
     }
@@ -180,7 +180,7 @@ fn check_lines(
     let name = path.rsplit('/').next().unwrap();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         if let Some((key, value)) = line.split_once(" = ").filter(|_| path.contains("/sysctl.d/")) {
-            let now = interval.end.knob(key).unwrap().active().unwrap();
+            let now = interval.end.knob(key).unwrap().active_word().unwrap();
             let set = plan.steps.iter().any(|step| {
                 matches!(&step.change, Change::SetKnob { target, to, .. } if target == key && to == value)
             });

@@ -83,7 +83,7 @@ fn set_noun(host: &mut Snapshot, knob: &str, to: &str) {
 /// As in the kernel's `setup_per_zone_wmarks` and `__setup_per_zone_wmarks`, on machines without
 /// highmem and movable zones.
 pub(crate) fn set_watermarks(host: &mut Snapshot) {
-    let knob = |name: &str| host.knob(name)?.active()?.parse::<u64>().ok();
+    let knob = |name: &str| host.knob(name)?.active_word()?.parse::<u64>().ok();
     let (Some(kib), Some(scale)) = (knob("vm.min_free_kbytes"), knob("vm.watermark_scale_factor"))
     else {
         return;

@@ -12,7 +12,7 @@ use pagewise_testkit::made_host::{self, calm, knob};
 
 fn plan_with(interval: &Interval, documents: &[&Value]) -> Plan {
     let read = documents.iter().map(|it| Measured::from_json(&it.to_string()).unwrap());
-    let measured = read.reduce(Measured::and).unwrap();
+    let measured = read.reduce(Measured::combined_with).unwrap();
     let request = Request {
         interval,
         installation: &plain(),

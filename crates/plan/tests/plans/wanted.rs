@@ -63,12 +63,12 @@ fn a_size_is_taken_and_one_that_does_harm_is_not() {
         plan.steps[0].reason.contains("The size is the one that was asked for; recommended is")
     );
     // more than could ever be filled: a doubt, which gives way
-    let large = format!("zram={}", pagewise_model::Bytes::new(ram.get() * 3).typed());
+    let large = format!("zram={}", pagewise_model::Bytes::new(ram.get() * 3).format_typed());
     let why = asked(&interval, &[&large]);
     assert!(declined(&why, "zram").contains("With --anyway the plan contains it"), "{why:#?}");
     assert_eq!(size(&asked_on(&interval, &plain(), &[&large], true)).get(), ram.get() * 3);
     // its slot table alone is a twentieth of RAM: harm, which does not
-    let huge = format!("zram={}", pagewise_model::Bytes::new(ram.get() * 9).typed());
+    let huge = format!("zram={}", pagewise_model::Bytes::new(ram.get() * 9).format_typed());
     let plan = asked_on(&interval, &plain(), &[&huge], true);
     assert!(plan.steps.is_empty() && declined(&plan, "zram").contains("slot table alone"));
 }

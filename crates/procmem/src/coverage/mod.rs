@@ -30,9 +30,9 @@ use std::time::Duration;
 pub use blocks::{Block, Exclusive};
 pub use heaps::{Heaps, heaps};
 pub use memory::{LookError, Memory};
-pub use pss::{proportional, thp_allowed};
-pub use share::{Share, share};
-pub use survey::process;
+pub use pss::{is_thp_allowed, read_proportional_size};
+pub use share::{Share, measure_share};
+pub use survey::survey_process;
 pub use watch_sample::take_sample;
 
 /// Runs `look` in a thread of its own and returns its result; `None` if it did not finish in time.

@@ -16,14 +16,14 @@ const MOST_TEXT: u64 = 1 << 14;
 ///
 /// # Errors
 /// If the process has exited, if we may not examine it, or if the kernel has no smaps_rollup.
-pub fn proportional(pid: u32) -> Result<Bytes, LookError> {
+pub fn read_proportional_size(pid: u32) -> Result<Bytes, LookError> {
     let text = read_text(pid, "smaps_rollup")?;
     find_field(&text, b"Pss:").and_then(kib).ok_or(LookError::Gone(pid))
 }
 
 /// Whether a process may have huge pages at all (`THP_enabled` in `/proc/PID/status`); `None` if
 /// the kernel does not report it.
-pub fn thp_allowed(pid: u32) -> Option<bool> {
+pub fn is_thp_allowed(pid: u32) -> Option<bool> {
     find_field(&read_text(pid, "status").ok()?, b"THP_enabled:").and_then(flag)
 }
 
@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn our_own_size_is_known() {
-        assert!(proportional(std::process::id()).unwrap() > Bytes::new(100_000));
-        assert_eq!(thp_allowed(std::process::id()), Some(true));
-        assert!(matches!(proportional(u32::MAX), Err(LookError::Gone(_))));
+        assert!(read_proportional_size(std::process::id()).unwrap() > Bytes::new(100_000));
+        assert_eq!(is_thp_allowed(std::process::id()), Some(true));
+        assert!(matches!(read_proportional_size(u32::MAX), Err(LookError::Gone(_))));
     }
 }

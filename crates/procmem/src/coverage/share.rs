@@ -37,7 +37,7 @@ impl Share {
 ///
 /// # Errors
 /// If the process has exited, or if we may not examine it.
-pub fn share(pid: u32, block: u64) -> Result<Share, LookError> {
+pub fn measure_share(pid: u32, block: u64) -> Result<Share, LookError> {
     let memory = Memory::open(pid, block)?;
     let size =
         |file, key| Ok(find_field(&read_text(pid, file)?, key).and_then(kib).unwrap_or_default());
@@ -84,7 +84,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coverage::process;
+    use crate::coverage::survey_process;
 
     /// The result equals that of a scan of every page of this process. It is compared repeatedly,
     /// because other tests may change the memory in between.
@@ -93,8 +93,8 @@ mod tests {
         let held = vec![1u8; 64 << 20];
         let own = std::process::id();
         let looks = || {
-            let found = share(own, 2 << 20).unwrap();
-            (found, process(own, 2 << 20, false).unwrap().coverage.anon_huge)
+            let found = measure_share(own, 2 << 20).unwrap();
+            (found, survey_process(own, 2 << 20, false).unwrap().coverage.anon_huge)
         };
         let alike = |(found, huge): &(Share, Bytes)| found.huge == *huge;
         let (found, _) = (0..50).map(|_| looks()).find(alike).expect("two looks that say the same");
@@ -108,6 +108,6 @@ mod tests {
 
     #[test]
     fn nobody_is_there() {
-        assert!(matches!(share(u32::MAX, 2 << 20), Err(LookError::Gone(_))));
+        assert!(matches!(measure_share(u32::MAX, 2 << 20), Err(LookError::Gone(_))));
     }
 }

@@ -22,7 +22,7 @@ const LARGEST: usize = 20;
 ///
 /// # Errors
 /// If the process has exited, or if we may not examine it.
-pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, LookError> {
+pub fn survey_process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, LookError> {
     let began = Instant::now();
     let memory = Memory::open(pid, block)?;
     let scans = memory.can_scan();
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn our_own_memory_is_found_either_way() {
         let held = vec![1u8; 16 << 20];
-        let found = process(std::process::id(), 2 << 20, true).unwrap();
+        let found = survey_process(std::process::id(), 2 << 20, true).unwrap();
         assert!(found.coverage.anon >= Bytes::new(16 << 20), "{found:?} {}", held[5000]);
         let blocks = found.blocks;
         assert!(blocks.huge + blocks.full >= 7, "{blocks:?}");
@@ -111,6 +111,6 @@ mod tests {
 
     #[test]
     fn nobody_is_there() {
-        assert!(matches!(process(u32::MAX, 2 << 20, false), Err(LookError::Gone(_))));
+        assert!(matches!(survey_process(u32::MAX, 2 << 20, false), Err(LookError::Gone(_))));
     }
 }

@@ -114,7 +114,7 @@ impl WalkCounters {
     }
 
     /// Whether at least one event is counted.
-    pub fn counts(&self) -> bool {
+    pub fn has_counters(&self) -> bool {
         self.counts.iter().any(|count| !count.counters.is_empty())
     }
 

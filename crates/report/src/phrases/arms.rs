@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn an_arm_is_told_in_words() {
-        let arm = |wanted: &TrialArm| super::arm(&Program::of_words(&["true"]), wanted);
+        let arm = |wanted: &TrialArm| super::arm(&Program::from_words(&["true"]), wanted);
         let zram = TrialSwap::Zram {
             size_bytes: 512 << 20,
             algorithm: Some("lz4".to_owned()),
@@ -163,7 +163,7 @@ mod tests {
             "zswap zstd in at most 15 % of RAM, accepting below 80 % of that, with shrinker, in front of swap \
              on a file of 1 GiB"
         );
-        let program = Some(Program::of_words(&["sh", "-c", "it's"]));
+        let program = Some(Program::from_words(&["sh", "-c", "it's"]));
         let off = TrialArm { swap: Some(Vec::new()), program, ..TrialArm::default() };
         assert_eq!(arm(&off), r"swap off; runs sh -c 'it'\''s'");
         assert_eq!(arm(&TrialArm::default()), "as it is");
@@ -179,7 +179,7 @@ mod tests {
             ours(json!({"kind": "swap", "data": "224M", "contents": "text:100", "parts": 1}));
         let own =
             ours(json!({"kind": "swap", "data": "224M", "contents": "random:100", "parts": 3}));
-        let none = Program::of_words(&["true"]);
+        let none = Program::from_words(&["true"]);
         assert_eq!(command_line(&usual), "the workload swap");
         assert_eq!(describe_different_program(&usual, &own), "contents = random:100, parts = 3");
         assert_eq!(describe_different_program(&usual, &none), "runs true");

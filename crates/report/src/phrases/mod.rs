@@ -10,7 +10,7 @@ use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 pub use arms::{arm, arms, command_line, workload};
 pub use ends::{describe_end, failures};
 pub use numbers::{change_and_interval, effect, total, value};
-pub use pagewise_model::duration::{precise, rough};
+pub use pagewise_model::duration::{format_precise, format_rough};
 
 /// The placeholder in an empty cell of a table.
 pub const NONE: &str = "–";
@@ -145,7 +145,7 @@ pub fn method(trial: &Trial) -> String {
     format!(
         "{pairs} in random order{early} {warm_up}; {} in all. Differences up to {} do not matter. \
          Seed {}.{paired}",
-        rough(trial.seconds),
+        format_rough(trial.seconds),
         effect(trial.min_effect),
         trial.seed
     )

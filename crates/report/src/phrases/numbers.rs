@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Formats values, changes and times of an experiment with the digits that are significant.
 
-use pagewise_model::duration::precise;
-use pagewise_model::{Bytes, Ends, TrialMetric, grouped};
+use pagewise_model::duration::format_precise;
+use pagewise_model::{Bytes, Ends, TrialMetric, group_digits};
 
 /// Ratios from this one on are printed as a factor instead of a percentage.
 const FACTOR: f64 = 3.0;
@@ -81,11 +81,11 @@ fn format_digits(number: f64) -> String {
 /// A value of a metric with its unit.
 pub fn value(metric: &TrialMetric, value: f64) -> String {
     match metric.unit.as_str() {
-        "seconds" => precise(value),
+        "seconds" => format_precise(value),
         "bytes" => Bytes::new(round_to_whole(value)).to_string(),
-        "count" | "pages" => grouped(round_to_whole(value)),
+        "count" | "pages" => group_digits(round_to_whole(value)),
         "share" => format!("{:.1} %", value * 100.0),
-        "per second" if value >= 1000.0 => format!("{} /s", grouped(round_to_whole(value))),
+        "per second" if value >= 1000.0 => format!("{} /s", group_digits(round_to_whole(value))),
         "per second" => format!("{} /s", format_digits(value)),
         _ => format_digits(value),
     }
@@ -133,12 +133,15 @@ mod tests {
 
     #[test]
     fn times_have_three_digits() {
-        let all = [0.0123, 0.123, 1.234, 12.34, 123.4].map(precise);
+        let all = [0.0123, 0.123, 1.234, 12.34, 123.4].map(format_precise);
         assert_eq!(all, ["12.3 ms", "123 ms", "1.23 s", "12.3 s", "123 s"]);
         assert_eq!(
-            [0.001_234, 0.000_143, 0.000_047].map(precise),
+            [0.001_234, 0.000_143, 0.000_047].map(format_precise),
             ["1.23 ms", "143 µs", "47.0 µs"]
         );
-        assert_eq!([0.0, 0.000_004_2, 0.000_999_9].map(precise), ["0 s", "4.20 µs", "1.00 ms"]);
+        assert_eq!(
+            [0.0, 0.000_004_2, 0.000_999_9].map(format_precise),
+            ["0 s", "4.20 µs", "1.00 ms"]
+        );
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use pagewise_model::shell_quoted;
+use pagewise_model::quote_for_shell;
 
 use super::heading;
 use super::layout::Layout;
@@ -39,7 +39,7 @@ fn archive(layout: &Layout<'_>, left_out: &[String]) -> std::io::Result<Vec<u8>>
     // without systemd as process 1, as in a chroot that builds an image, the next boot sets the values
     postinst += "if [ ! -d /run/systemd/system ]; then exit 0; fi\n";
     for command in layout.commands() {
-        let words: Vec<String> = command.iter().map(|word| shell_quoted(word)).collect();
+        let words: Vec<String> = command.iter().map(|word| quote_for_shell(word)).collect();
         let _ = writeln!(postinst, "{}", words.join(" "));
     }
     add_file(&mut tar, "/DEBIAN/control", &control, 0o644)?;

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use pagewise_model::shell_quoted;
+use pagewise_model::quote_for_shell;
 
 use super::heading;
 use super::layout::Layout;
@@ -82,21 +82,28 @@ pub(super) fn script(layout: &Layout<'_>, left_out: &[String]) -> String {
     text += FUNCTIONS;
     for file in &layout.files {
         let known = format!("{}{}", file.from.unwrap_or_default(), file.to);
-        let _ = writeln!(text, "check_file {} {}", shell_quoted(file.path), shell_quoted(&known));
+        let _ =
+            writeln!(text, "check_file {} {}", quote_for_shell(file.path), quote_for_shell(&known));
     }
     for link in &layout.links {
-        let _ = writeln!(text, "check_link {} {}", shell_quoted(link.path), shell_quoted(link.to));
+        let _ = writeln!(
+            text,
+            "check_link {} {}",
+            quote_for_shell(link.path),
+            quote_for_shell(link.to)
+        );
     }
     for file in &layout.files {
-        let (path, mode, to) = (shell_quoted(file.path), file.mode(), shell_quoted(file.to));
+        let (path, mode, to) = (quote_for_shell(file.path), file.mode(), quote_for_shell(file.to));
         let _ = writeln!(text, "write_file {path} {mode:04o} {to}");
     }
     for link in &layout.links {
-        let _ = writeln!(text, "make_link {} {}", shell_quoted(link.path), shell_quoted(link.to));
+        let _ =
+            writeln!(text, "make_link {} {}", quote_for_shell(link.path), quote_for_shell(link.to));
     }
     text += "if [ -n \"$root\" ]; then exit 0; fi\n";
     for command in layout.commands() {
-        let words: Vec<String> = command.iter().map(|word| shell_quoted(word)).collect();
+        let words: Vec<String> = command.iter().map(|word| quote_for_shell(word)).collect();
         let _ = writeln!(text, "run {}", words.join(" "));
     }
     text

@@ -2,7 +2,7 @@
 //! `pagewise age`: the refaults of a cgroup before and after each aging.
 
 use pagewise_model::{
-    AgedNode, Aging, AgingEnd, AgingRecord, AgingReport, Name, Refaults, grouped,
+    AgedNode, Aging, AgingEnd, AgingRecord, AgingReport, Name, Refaults, group_digits,
 };
 
 use super::kit::{Line, Page, Role};
@@ -47,7 +47,7 @@ const UNDO: &str = "nothing to undo: aging evicts nothing, and changes no settin
 fn result(aging: &Aging) -> String {
     let times = match aging.rounds.len() as u64 {
         1 => "once".to_owned(),
-        times => format!("{} times", grouped(times)),
+        times => format!("{} times", group_digits(times)),
     };
     let share = aging.after().map(|after| percent(after, &aging.before));
     match (aging.ended, share) {
@@ -102,9 +102,9 @@ fn describe(refaults: &Refaults) -> String {
     let swap = refaults.swap.map(|swap| format!("; {swap} in swap")).unwrap_or_default();
     format!(
         "{} refaults per second ({} of files, {} from swap, in {:.1} s){swap}",
-        grouped(to_page_count(refaults.per_second())),
-        grouped(refaults.file),
-        grouped(refaults.anon),
+        group_digits(to_page_count(refaults.per_second())),
+        group_digits(refaults.file),
+        group_digits(refaults.anon),
         refaults.seconds
     )
 }
@@ -130,7 +130,7 @@ fn describe_nodes(nodes: &[AgedNode]) -> String {
     let on = if first.node == 0 { String::new() } else { format!(" on node {}", first.node) };
     let more = match nodes.len() as u64 - 1 {
         0 => String::new(),
-        more => format!(" (and {} of cgroups below it or of other nodes)", grouped(more)),
+        more => format!(" (and {} of cgroups below it or of other nodes)", group_digits(more)),
     };
     format!("youngest generation {} → {to}{on}{more}", first.from)
 }

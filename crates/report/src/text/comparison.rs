@@ -157,7 +157,7 @@ fn print_pressure(page: &mut Page, comparison: &Comparison) {
     page.heading("Pressure", note);
     let mut table = table_with_titles(["before", "after", "between"]);
     for change in &comparison.pressure {
-        let shown = |reading| cell_with(reading, |share: &Percent| share.of_time());
+        let shown = |reading| cell_with(reading, |share: &Percent| share.format_share_of_time());
         let (before, after) = (shown(&change.before), shown(&change.after));
         table.row(vec![change.name.into(), before, after, share(change.between)]);
     }
@@ -165,7 +165,7 @@ fn print_pressure(page: &mut Page, comparison: &Comparison) {
 }
 
 fn share(share: Option<Percent>) -> Cell {
-    share.map(Percent::of_time).unwrap_or_default().into()
+    share.map(Percent::format_share_of_time).unwrap_or_default().into()
 }
 
 /// The time over which the rates of each host were measured; empty if none were.

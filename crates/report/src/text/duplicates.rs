@@ -80,7 +80,7 @@ fn name_contents(whole: &Estimate, repeated: &Repeated) -> String {
     let kinds = of_processes.then(|| format!(" ({})", kinds.join(", ")));
     format!(
         "{what} {} times{}{}",
-        pagewise_model::grouped(repeated.copies),
+        pagewise_model::group_digits(repeated.copies),
         in_many.unwrap_or_default(),
         kinds.unwrap_or_default()
     )

@@ -208,10 +208,10 @@ pub(super) fn tiles(answer: &Answer<'_>) -> [(String, String); 4] {
 /// The actor of the first finding, then the largest processes; each with whether it is the actor of the finding.
 fn actors(answer: &Answer<'_>) -> Vec<(bool, Actor)> {
     let snapshot = &answer.interval.end;
-    let actor = Actor::of_first(answer.findings, answer.verdict, snapshot);
+    let actor = Actor::find_first(answer.findings, answer.verdict, snapshot);
     let is_other = |process: &&Process| actor.as_ref().is_none_or(|it| it.pid != Some(process.pid));
     let largest = processes::largest(&snapshot.processes, LARGEST);
-    let others = largest.into_iter().filter(is_other).map(|it| (false, Actor::process(it)));
+    let others = largest.into_iter().filter(is_other).map(|it| (false, Actor::from_process(it)));
     actor.iter().cloned().map(|it| (true, it)).chain(others).collect()
 }
 

@@ -2,7 +2,7 @@
 //! Predicted gains, and their measurements.
 
 use pagewise_model::plan::{Expected, GainMeasured, GainMetric, GainOutcome};
-use pagewise_model::{Bytes, Ends, grouped};
+use pagewise_model::{Bytes, Ends, group_digits};
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
@@ -58,7 +58,7 @@ pub(super) fn describe_measurement(
             } else {
                 ('-', planned.saturating_sub(size))
             };
-            format!("{text} {sign} {} B", grouped(bytes.get()))
+            format!("{text} {sign} {} B", group_digits(bytes.get()))
         }
         _ => text,
     }

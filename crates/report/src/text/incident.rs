@@ -39,7 +39,7 @@ pub(super) fn print(page: &mut Page, incident: &Incident) {
                     format!(
                         "from {begun} to {} ({})",
                         format_clock(ended),
-                        duration::rough(seconds)
+                        duration::format_rough(seconds)
                     )
                 }
                 None => format!("from {begun} until the last reading"),
@@ -101,7 +101,7 @@ fn print_events(page: &mut Page, events: &[IncidentEvent]) {
 fn describe_growth(grown: &Grown) -> String {
     let added = grown.to.saturating_sub(grown.from);
     let group = grown.group.as_ref().map_or_else(String::new, |it| format!(", {it}"));
-    let time = duration::rough(grown.seconds);
+    let time = duration::format_rough(grown.seconds);
     let which = match grown.processes {
         ..=1 => format!("pid {}", grown.pid),
         many => plural_of_processes(many),
@@ -110,12 +110,12 @@ fn describe_growth(grown: &Grown) -> String {
 }
 
 fn plural_of_processes(number: u64) -> String {
-    format!("{} processes", pagewise_model::grouped(number))
+    format!("{} processes", pagewise_model::group_digits(number))
 }
 
 fn describe_area(grown: &GrownArea) -> String {
     let added = grown.to.saturating_sub(grown.from);
-    let time = duration::rough(grown.seconds);
+    let time = duration::format_rough(grown.seconds);
     format!("{} +{added} in {time}: {} → {}", grown.name, grown.from, grown.to)
 }
 

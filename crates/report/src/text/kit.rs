@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Style};
-use pagewise_model::{Name, printable};
+use pagewise_model::{Name, make_printable};
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -42,16 +42,16 @@ pub fn escape_all_but_colours(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, from_escape)) = rest.find('\x1b').map(|at| rest.split_at(at)) {
-        shown.push_str(&printable(before));
+        shown.push_str(&make_printable(before));
         let own = COLOURS.iter().find(|own| from_escape.starts_with(**own));
         let (escape, behind) = from_escape.split_at(own.map_or(1, |own| own.len()));
-        shown.push_str(&if own.is_some() { Cow::Borrowed(escape) } else { printable(escape) });
+        shown.push_str(&if own.is_some() { Cow::Borrowed(escape) } else { make_printable(escape) });
         rest = behind;
     }
     if shown.is_empty() {
-        return printable(rest);
+        return make_printable(rest);
     }
-    shown.push_str(&printable(rest));
+    shown.push_str(&make_printable(rest));
     Cow::Owned(shown)
 }
 

@@ -32,7 +32,7 @@ pub(super) fn print_list(page: &mut Page, all: &[SettableKnob<'_>]) {
     }
     if !lacking.is_empty() {
         page.heading("Not on this machine", "this kernel has no file for them, or no such place");
-        page.items(ABOUT, &lacking.iter().map(|knob| knob.typed(None)).collect::<Vec<_>>());
+        page.items(ABOUT, &lacking.iter().map(|knob| knob.format_typed(None)).collect::<Vec<_>>());
     }
     page.gap();
     let groups =
@@ -44,7 +44,7 @@ fn print_entry(page: &mut Page, knob: &SettableKnob<'_>) {
     let default = knob.default.map(|default| format!("; default {default}")).unwrap_or_default();
     let accepts = format!("{}{default}", knob.accepts);
     let place = knob.place.map(Name::from);
-    let start = Line::indent(2).span(Role::Strong, knob.typed(place.as_ref()));
+    let start = Line::indent(2).span(Role::Strong, knob.format_typed(place.as_ref()));
     match knob.values.as_slice() {
         [] => page.hang(pad(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts),
         [only @ KnobValue { instance: None, .. }] => {

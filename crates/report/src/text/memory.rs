@@ -226,7 +226,7 @@ fn kernel_meaning(memory: &Memory) -> String {
 }
 
 fn compressed_bytes(snapshot: &Snapshot) -> Option<Bytes> {
-    let zram = snapshot.compressed().map(|zram| &zram.mm_stat.memory_used);
+    let zram = snapshot.compressed_devices().map(|zram| &zram.mm_stat.memory_used);
     zram.chain([&snapshot.zswap.pool]).filter_map(Reading::get).reduce(Bytes::saturating_add)
 }
 

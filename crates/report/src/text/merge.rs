@@ -99,7 +99,9 @@ fn describe_prediction(pages: u64, device: &MergedDevice) -> String {
         counted += " in all cgroups together";
     }
     match device.after.as_ref().and_then(merged_pages) {
-        Some(merged) => format!("{counted}; {} are merged now", pagewise_model::grouped(merged)),
+        Some(merged) => {
+            format!("{counted}; {} are merged now", pagewise_model::group_digits(merged))
+        }
         None => counted,
     }
 }

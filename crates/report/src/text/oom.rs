@@ -483,7 +483,7 @@ fn describe_run(proof: &OomProof, run: &RebuiltRun) -> String {
     if let Some(trouble) = &run.trouble {
         return format!("not done: {trouble}");
     }
-    let held = run.scaled_back(&proof.rebuild, run.held);
+    let held = run.scale_back(&proof.rebuild, run.held);
     if run.is_killed {
         return format!("killed when what grew held {held}");
     }

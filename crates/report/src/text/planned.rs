@@ -4,7 +4,7 @@
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use crate::PlannedExperiment;
-use pagewise_model::duration::rough;
+use pagewise_model::duration::format_rough;
 
 pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
     let title = Line::default().span(Role::Strong, format!("{}: ", planned.experiment));
@@ -24,7 +24,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
         page.fact(name, value);
     }
     page.fact("Runs", &planned.runs.to_string());
-    page.fact("Takes", &format!("about {}", rough(planned.seconds)));
+    page.fact("Takes", &format!("about {}", format_rough(planned.seconds)));
 }
 
 /// Prints the settings of the arms; those that all arms share are printed once.

@@ -87,7 +87,7 @@ fn print_heading(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
 }
 
 fn format_grouped(number: u64) -> String {
-    pagewise_model::grouped(number)
+    pagewise_model::group_digits(number)
 }
 
 fn describe_nothing_to_read(whole: &Estimate) -> String {

@@ -13,7 +13,7 @@ pub(super) fn print(page: &mut Page, found: &SelfTest) {
     let items = vec![
         plural(found.trials.into(), "trial"),
         format!("{} pairs each", found.pairs),
-        phrases::rough(found.seconds),
+        phrases::format_rough(found.seconds),
     ];
     let start = Line::default().span(Role::Strong, "selftest: A against A, where nothing differs");
     page.hang_items(start, 2, &items);

@@ -43,11 +43,11 @@ fn print_who(page: &mut Page, answer: &Answer<'_>) {
     let label = findings::label(worst.severity);
     page.fact("Finding", &format!("{label} {} (pagewise doctor)", worst.title));
     let snapshot = &answer.interval.end;
-    if let Some(actor) = Actor::of_first(answer.findings, answer.verdict, snapshot) {
+    if let Some(actor) = Actor::find_first(answer.findings, answer.verdict, snapshot) {
         return page.fact("Who", &first_screen::describe(&actor));
     }
     if let Some(largest) = processes::largest(&snapshot.processes, 1).first() {
-        page.fact("Largest", &first_screen::describe(&Actor::process(largest)));
+        page.fact("Largest", &first_screen::describe(&Actor::from_process(largest)));
     }
 }
 

@@ -116,5 +116,5 @@ fn note(tier: &Tier, snapshot: &Snapshot) -> String {
 
 /// The zram or zmerge device of the swap tier.
 fn device<'a>(tier: &Tier, snapshot: &'a Snapshot) -> Option<&'a Zram> {
-    snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == short_path(tier))
+    snapshot.compressed_devices().find(|zram| tier.kind.is_ram() && zram.name() == short_path(tier))
 }

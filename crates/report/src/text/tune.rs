@@ -2,7 +2,7 @@
 //! `pagewise tune`: whether the plan is kept, why not, and the measurements of its gains.
 
 use pagewise_model::plan::Declined;
-use pagewise_model::{Difference, MeasuredPeriods, PeriodsVerdict, grouped};
+use pagewise_model::{Difference, MeasuredPeriods, PeriodsVerdict, group_digits};
 
 use super::gain;
 use super::header::machine;
@@ -145,7 +145,7 @@ fn number(value: Option<f64>) -> Cell {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate")]
     match value {
         None => NONE.into(),
-        Some(value) if value >= 100.0 => grouped(value.round() as u64).into(),
+        Some(value) if value >= 100.0 => group_digits(value.round() as u64).into(),
         Some(value) => format!("{value:.1}").into(),
     }
 }

@@ -102,12 +102,12 @@ pub fn share(part: u64, whole: u64) -> Option<String> {
     })
 }
 
-/// Formats a share of time in percent, as [`Percent::of_time`] does.
+/// Formats a share of time in percent, as [`Percent::format_share_of_time`] does.
 pub(super) fn describe_stall(percent: f64) -> String {
-    Percent::new(percent).of_time()
+    Percent::new(percent).format_share_of_time()
 }
 
-pub(super) use pagewise_model::grouped as count;
+pub(super) use pagewise_model::group_digits as count;
 
 /// Formats a number with its noun in singular or plural: `1 warning`, `2 warnings`, `3 processes`.
 pub(super) fn plural(number: u64, noun: &str) -> String {
@@ -119,7 +119,7 @@ pub(super) fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{end}", count(number))
 }
 
-pub(super) use pagewise_model::duration::rough as seconds;
+pub(super) use pagewise_model::duration::format_rough as seconds;
 
 /// Formats a compression ratio: `2.82 to 1`.
 pub(super) fn format_ratio(ratio: Ratio) -> String {

@@ -218,7 +218,7 @@ fn pass(merging: &Merging) -> Cell {
 /// The share of duplicates among the pages for which inline merging searched one; empty if it
 /// searched none.
 fn found_cell(merging: &Merging) -> Cell {
-    let found = merging.hits.get().zip(merging.looked_for().filter(|&all| all > 0));
+    let found = merging.hits.get().zip(merging.count_searches().filter(|&all| all > 0));
     found.and_then(|(hits, all)| share(hits, all)).unwrap_or_default().into()
 }
 
@@ -270,7 +270,9 @@ fn describe_merged(merging: &Merging) -> Option<String> {
             some => format!(", {} merged save {bytes}", plural(some, "page")),
         };
     }
-    if let Some((hits, all)) = merging.hits.get().zip(merging.looked_for().filter(|&all| all > 0)) {
+    if let Some((hits, all)) =
+        merging.hits.get().zip(merging.count_searches().filter(|&all| all > 0))
+    {
         let share = share(hits, all).unwrap_or_default();
         text += &format!(", {share} of {} searched", plural(all, "page"));
     }

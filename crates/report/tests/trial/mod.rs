@@ -71,7 +71,7 @@ pub(crate) fn trial() -> Trial {
         ],
         arms: vec![arm("a", "60"), arm("b", "100")],
         others: Vec::new(),
-        program: Program::of_words(&["make", "-j2"]),
+        program: Program::from_words(&["make", "-j2"]),
         clock: Clock::Real,
         dropped: Vec::new(),
         memory_limit_bytes: Some(256 << 20),
@@ -94,7 +94,7 @@ pub(crate) fn trial() -> Trial {
 pub(crate) fn undecided() -> Trial {
     let mut time = metric(TIME, (12.31, 12.42), (0.985, 1.009, 1.031), Verdict::Undecided);
     time.more_pairs = Some(14);
-    let program = Program::of_words(&["sh", "-c", "make | tee log"]);
+    let program = Program::from_words(&["sh", "-c", "make | tee log"]);
     let arms = vec![
         TrialArm { name: "a".to_owned(), settings: Vec::new(), ..TrialArm::default() },
         arm("b", "100"),
@@ -136,7 +136,7 @@ pub(crate) fn runs() -> Vec<TrialRun> {
             values: values.map(|(name, value)| (name.to_owned(), value)).into(),
             host_wide: vec!["swapped-in".to_owned()],
             others_cpu_seconds: Some(4.9),
-            ..TrialRun::not_yet(number, (number > 5).then(|| (number - 4) / 2), arm)
+            ..TrialRun::new_unstarted(number, (number > 5).then(|| (number - 4) / 2), arm)
         }
     };
     (1..=19).map(run).collect()

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use anstyle::Ansi256Color;
 use crossterm::Command;
 use crossterm::cursor::MoveTo;
-use pagewise_model::printable;
+use pagewise_model::make_printable;
 use pagewise_report::live::LiveLine;
 use pagewise_report::text::style;
 use ratatui::buffer::{Buffer, Cell};
@@ -23,7 +23,7 @@ pub(super) fn screen((columns, lines): (u16, u16), frame: &[LiveLine]) -> Buffer
     for (y, line) in (0..lines).zip(frame) {
         let mut x = 0;
         for span in &line.spans {
-            let (text, style) = (printable(&span.text), cell_style(style(span.role)));
+            let (text, style) = (make_printable(&span.text), cell_style(style(span.role)));
             let room = usize::from(columns.saturating_sub(x));
             x = buffer.set_stringn(x, y, text, room, style).0;
         }

@@ -30,19 +30,19 @@ impl ResidencySamples {
     pub(super) fn sample(&mut self, operations: u64, sets: &mut Sets) -> Result<(), Error> {
         let mincore = || "mincore".to_owned();
         self.pages.clear();
-        sets.data.residence(&mut self.there).about(mincore)?;
+        sets.data.read_residence(&mut self.there).about(mincore)?;
         let data = sets.data_hot.frequencies();
         self.pages.extend(data.map(|(page, wanted)| {
             let evicted = !self.there[page];
             Page { requested: wanted, evicted }
         }));
-        sets.library.map.residence(&mut self.there).about(mincore)?;
+        sets.library.map.read_residence(&mut self.there).about(mincore)?;
         let seen = sets.library_hot.frequencies().filter(|(page, _)| sets.library_seen[*page]);
         self.pages.extend(seen.map(|(page, wanted)| {
             let evicted = !self.there[page];
             Page { requested: wanted * sets.library_rate, evicted }
         }));
-        sets.stream.map.residence(&mut self.there).about(mincore)?;
+        sets.stream.map.read_residence(&mut self.there).about(mincore)?;
         let read = &self.there[..sets.stream_read.min(sets.stream_pages)];
         let requested = sets.stream_rate / sets.stream_pages as f64;
         self.pages.extend(read.iter().map(|there| Page { requested, evicted: !there }));

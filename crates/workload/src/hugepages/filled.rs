@@ -29,8 +29,8 @@ impl Filled {
     /// Maps this number of pages, without touching them.
     pub(super) fn new(pages: usize) -> io::Result<Self> {
         let block = BLOCK / rustix::param::page_size();
-        let region = Region::memory(pages + block, false)?;
-        let first = region.pages_to(BLOCK);
+        let region = Region::map_memory(pages + block, false)?;
+        let first = region.count_pages_before(BLOCK);
         Ok(Self { region, first, pages, latency: latencies(), pieces: Vec::new() })
     }
 

@@ -74,7 +74,7 @@ fn fragment_memory(pages: usize, progress: &mut Progress<'_>) -> Result<Option<R
     if pages == 0 {
         return Ok(None);
     }
-    let mut region = Region::memory(pages, false).about(|| "memory".to_owned())?;
+    let mut region = Region::map_memory(pages, false).about(|| "memory".to_owned())?;
     region.advise(Advice::Small).about(|| "MADV_NOHUGEPAGE".to_owned())?;
     for page in 0..pages {
         region.write_first(page);
@@ -159,7 +159,7 @@ impl Filled {
         }
         // this kernel reports huge pages per mapping only, and the mapping may contain more than
         // this region
-        let found = coverage::process(own, block, false).map_err(kept)?;
+        let found = coverage::survey_process(own, block, false).map_err(kept)?;
         let around = found.largest.iter().filter(|mapping| {
             (mapping.start..mapping.start + mapping.size.get()).contains(&self.start())
         });

@@ -95,7 +95,7 @@ impl Server {
 
     /// The share of the server's memory that is in huge pages.
     pub(super) fn huge_page_share(&self, block: u64) -> Option<f64> {
-        let share = coverage::share(self.child.id(), block).ok()?;
+        let share = coverage::measure_share(self.child.id(), block).ok()?;
         Some(share.percent()?.get() / 100.0)
     }
 

@@ -65,7 +65,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     }
     let finding = if let Some(finding) = refused::reason(interval) {
         Some(finding)
-    } else if host.compressed().next().is_none() {
+    } else if host.compressed_devices().next().is_none() {
         missing::reason(interval)
     } else {
         unused_device(host).and_then(|device| {
@@ -79,13 +79,14 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 /// Returns the device that needs the fewest steps to be used as swap; `None` if a device is in use.
 /// If a device contains a file system, only devices that are swap areas are considered.
 fn unused_device(host: &Snapshot) -> Option<&Zram> {
-    if host.compressed().any(|device| is_in_use(host, device)) {
+    if host.compressed_devices().any(|device| is_in_use(host, device)) {
         return None;
     }
     let mounted =
         |device: &Zram| matches!(device.used_as.value(), Some(ZramUse::FileSystem { .. }));
-    let at_least = if host.compressed().any(mounted) { Readiness::Swap } else { Readiness::Raw };
-    let ready = host.compressed().filter_map(|device| Some((readiness(device)?, device)));
+    let at_least =
+        if host.compressed_devices().any(mounted) { Readiness::Swap } else { Readiness::Raw };
+    let ready = host.compressed_devices().filter_map(|device| Some((readiness(device)?, device)));
     let asked = ready.filter(|&(readiness, _)| readiness >= at_least);
     // among equal devices the first one is needed, but `max_by_key` returns the last one
     asked.rev().max_by_key(|&(readiness, _)| readiness).map(|(_, device)| device)
@@ -131,7 +132,7 @@ fn is_swap_wanted(interval: &Interval) -> bool {
 /// Returns the severity of an unused device: it is a loss if pages are swapped to disk instead, or
 /// if memory is short.
 fn severity(interval: &Interval) -> Severity {
-    let elsewhere = tiers::held_on_disk(&interval.end) > Bytes::new(0);
+    let elsewhere = tiers::stored_on_disk(&interval.end) > Bytes::new(0);
     if elsewhere || pressure::present_severity(interval).is_some() {
         Severity::Warning
     } else {

@@ -16,11 +16,11 @@ pub(super) fn reason(interval: &Interval) -> Option<Finding> {
     let is_set_up = |used_as: Option<&ZramUse>| {
         used_as.is_none_or(|used_as| !matches!(used_as, ZramUse::NotInitialised))
     };
-    if host.compressed().any(|device| is_set_up(device.used_as.value())) {
+    if host.compressed_devices().any(|device| is_set_up(device.used_as.value())) {
         return None;
     }
     let place = &refused.line.source;
-    let device = host.compressed().next();
+    let device = host.compressed_devices().next();
     let proof = EvidenceList::new().named("refused line", &refused.line);
     let proof = match device {
         Some(device) => proof.value(&device.disksize),

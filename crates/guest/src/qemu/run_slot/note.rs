@@ -76,7 +76,7 @@ impl RunNote {
         let elsewhere =
             if run.pid_namespace == pid_namespace() { "" } else { " of another PID namespace" };
         let age = seconds_since_1970().saturating_sub(run.since);
-        let age = duration::rough(f64::from(u32::try_from(age).unwrap_or(u32::MAX)));
+        let age = duration::format_rough(f64::from(u32::try_from(age).unwrap_or(u32::MAX)));
         let (pid, since, label) =
             (run.pid, local_time_of_day(run.since), printable_line(&run.label));
         format!("pid {pid}{elsewhere} since {since} ({age}): {label}, {size}")

@@ -16,7 +16,7 @@ use pagewise_report::phrases::total;
 
 /// Draws the duration of each iteration on a logarithmic axis: the median run of each arm in full
 /// colour, the arm's other runs faintly behind it. A ring marks the start of the steady state.
-pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+pub fn draw_settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let arms = courses_by_arm(trial, runs);
     let points: Vec<Point> = arms.values().flatten().flat_map(|course| line_of(course)).collect();
     let last = points.iter().map(|point| point.0).fold(1.0, f64::max);
@@ -86,7 +86,7 @@ fn line_of(course: &Course) -> Vec<Point> {
 
 /// Draws the share of operations by latency over the measured runs of each arm, on two logarithmic
 /// axes.
-pub fn latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+pub fn draw_latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let arms: Vec<(&str, Vec<Point>)> = trial
         .arms
         .iter()

@@ -22,7 +22,7 @@ struct Row<'a> {
 }
 
 /// Draws a row for each metric of an arm; `None` if no metric has an interval that can be judged.
-pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
+pub fn draw_intervals(trial: &Trial, arm: &str) -> Option<String> {
     // clamped: a metric that grew a hundredfold would compress the others to a line
     let far = |value: f64| percent(value).clamp(-100.0, 200.0);
     let found = lineup::compare_with_first(trial).into_iter().find(|other| other.arm == arm)?;
@@ -48,7 +48,7 @@ pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
 }
 
 /// Draws the primary metric of each arm as a ratio to that of the first arm, on a logarithmic axis.
-pub fn arms(trial: &Trial) -> Option<String> {
+pub fn draw_arms(trial: &Trial) -> Option<String> {
     let others = lineup::compare_with_first(trial);
     let primary = |other: &ArmPair<'_>| {
         other.metrics.first().is_some_and(|metric| phrases::is_judged(trial.clock, metric))

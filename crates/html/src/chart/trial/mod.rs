@@ -8,7 +8,7 @@ mod intervals;
 mod pairs;
 mod runs;
 
-pub use course::{latencies, settling};
-pub use intervals::{arms, intervals};
-pub use pairs::pairs;
-pub use runs::runs;
+pub use course::{draw_latencies, draw_settling};
+pub use intervals::{draw_arms, draw_intervals};
+pub use pairs::draw_pairs;
+pub use runs::draw_runs;

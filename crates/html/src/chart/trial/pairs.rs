@@ -13,7 +13,7 @@ use super::arms::{colour, percent};
 use pagewise_report::lineup::{self, ArmPair};
 
 /// Draws a chart for each arm that was compared with the first arm.
-pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
+pub fn draw_pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
     let others = lineup::compare_with_first(trial);
     others.iter().filter_map(|other| draw_pairs_of_arm(trial, other, runs)).collect()
 }

@@ -10,7 +10,7 @@ use super::arms::{colour, names, with_unit};
 /// Draws the primary metric of each run. Warm-up runs and failed runs are drawn as unfilled points.
 ///
 /// If the values of the arms are far apart, the axis is logarithmic.
-pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+pub fn draw_runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let metric = trial.metrics.first()?;
     let lines: Vec<(&TrialRun, f64)> =
         runs.iter().filter_map(|run| Some((run, *run.values.get(&metric.name)?))).collect();

@@ -62,7 +62,7 @@ pub fn read_journals(files: Vec<Pieces<'_>>, shown: &str) -> (KernelLog, LogText
             Err(_) => files_unread += 1,
         }
     }
-    readable.sort_by_key(JournalFile::begins);
+    readable.sort_by_key(JournalFile::first_entry_time);
     let mut messages_unread = 0_u64;
     let mut programs = ProgramMessages::default();
     let mut boots = BTreeSet::new();

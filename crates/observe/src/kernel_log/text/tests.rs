@@ -617,7 +617,7 @@ fn nohang_and_docker_name_their_victims() {
 
 /// A file of journald with these messages, a millisecond apart, each with the number of its boot.
 fn journal_of(messages: &[(u8, &str)]) -> Vec<u8> {
-    use pagewise_journald::written::{Variant, Written, journal};
+    use pagewise_journald::written::{Variant, Written, make_journal};
     let entries: Vec<Written> = messages
         .iter()
         .zip(1_u64..)
@@ -626,7 +626,7 @@ fn journal_of(messages: &[(u8, &str)]) -> Vec<u8> {
             Written::by_kernel([*boot; 16], clock_zero, 600_000_000 + at * 1000, text.as_bytes())
         })
         .collect();
-    journal(
+    make_journal(
         &Variant { is_compact: true, is_keyed: true, buckets: 64, ..Variant::default() },
         &entries,
     )

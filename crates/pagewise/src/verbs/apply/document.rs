@@ -19,7 +19,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Plan> {
     let text = UserFile::open(path, LONGEST)?.into_json(MOST_VALUES)?;
     let wrong = |why: String| {
         let what = format!("{}: {why}", Name::from(path.display().to_string().as_str()));
-        Refusal::advised(what, "`pagewise plan --json` prints a plan")
+        Refusal::with_advice(what, "`pagewise plan --json` prints a plan")
     };
     Ok(parse(&text).map_err(wrong)?)
 }

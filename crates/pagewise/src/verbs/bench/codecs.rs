@@ -107,11 +107,11 @@ impl Packed {
     }
 
     fn fill_state(&self, kernel: pagewise_pages::kernel::Kernel) -> Filled {
-        let pool = kernel.pool(self.page);
-        let mut stored = pool.nothing_stored();
+        let pool = kernel.pool_for_page_size(self.page);
+        let mut stored = pool.empty_class_pages();
         let (mut packed, mut huge) = (0, 0);
         for slot in self.slots.iter().filter_map(|slot| slot.lock().ok()) {
-            let is_huge = slot.len() >= pool.huge_from();
+            let is_huge = slot.len() >= pool.huge_threshold();
             huge += u64::from(is_huge);
             packed += if is_huge { self.page } else { slot.len() };
             stored.add(&pool, slot.len());

@@ -28,7 +28,7 @@ impl From<Refusal> for NoDevices {
 /// [`NoDevices`] if the compression libraries can be measured instead.
 pub(super) fn measure(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<BenchResults> {
     if !rustix::process::geteuid().is_root() {
-        let refused = Refusal::advised("borrowing devices needs root", "run it as root");
+        let refused = Refusal::with_advice("borrowing devices needs root", "run it as root");
         anyhow::bail!(NoDevices::from(refused));
     }
     let mut loans = HostLoans::open(setting.args.allow_shared_swap)?;

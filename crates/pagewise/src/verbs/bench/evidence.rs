@@ -39,7 +39,7 @@ impl Folder {
         put("table.csv", &csv::bench(benchmark))?;
         put("command.txt", &(command.join(" ") + "\n"))?;
         let title = format!("{}: read time and ratio", benchmark.input.name);
-        chart::pareto(&title, &benchmark.pareto)
+        chart::draw_pareto(&title, &benchmark.pareto)
             .map_or(Ok(()), |picture| put("pareto.svg", &picture))
     }
 }

@@ -147,7 +147,7 @@ fn show(
         (false, Format::Csv) => csv::bench(benched.benchmark),
         (false, Format::Text) => text::bench(benched, screen::text_style(global)),
     };
-    NewPage::write_or_print(page, global, || pagewise_html::bench(benched), shown)?;
+    NewPage::write_or_print(page, global, || pagewise_html::bench_page(benched), shown)?;
     if global.verbose {
         output::print_message(cost::format_line(&benched.cost));
     }

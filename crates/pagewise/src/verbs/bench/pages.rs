@@ -48,7 +48,7 @@ pub(super) fn draw(
         "{}: expected at least {FEWEST} pages that are not same-filled, found {found}",
         drawn.name
     );
-    anyhow::bail!(Refusal::advised(
+    anyhow::bail!(Refusal::with_advice(
         what,
         "name other memory (--pid, --file), or make some up: --mix text:100"
     ))

@@ -53,27 +53,27 @@ pub(super) fn run(
 /// The number of readings after the first one.
 fn count_readings(global: &Global, every: Duration, length: Duration) -> anyhow::Result<u32> {
     let [shown_every, shown_length] =
-        [every, length].map(|time| duration::rough(time.as_secs_f64()));
+        [every, length].map(|time| duration::format_rough(time.as_secs_f64()));
     if global.root.is_some() {
         let what =
             "--every records this machine over time; a recording (--root) has its times already";
-        anyhow::bail!(Refusal::advised(what, "leave out --root, or --every and --for"));
+        anyhow::bail!(Refusal::with_advice(what, "leave out --root, or --every and --for"));
     }
     if every < SHORTEST {
         let what = format!("--every: expected 1 s or more, found {shown_every}");
-        anyhow::bail!(Refusal::advised(what, "pagewise capture --every 1s --for 10m"));
+        anyhow::bail!(Refusal::with_advice(what, "pagewise capture --every 1s --for 10m"));
     }
     if length < every {
         let what = format!(
             "--for is shorter than --every ({shown_length} and {shown_every}): nothing would change"
         );
-        anyhow::bail!(Refusal::advised(what, "give --for at least the time of --every"));
+        anyhow::bail!(Refusal::with_advice(what, "give --for at least the time of --every"));
     }
     let number = length.as_millis() / every.as_millis();
     let number = u32::try_from(number).ok().filter(|number| *number <= MOST_READINGS);
     number.ok_or_else(|| {
         let what = format!("--for {shown_length} at --every {shown_every}: expected at most {MOST_READINGS} readings");
-        Refusal::advised(what, "read less often, or record in parts").into()
+        Refusal::with_advice(what, "read less often, or record in parts").into()
     })
 }
 
@@ -208,7 +208,7 @@ impl GrowingFile {
             Err(_) => format!("the file has {} whole readings and part of another", self.readings),
         };
         let what = format!("{path}: {error}; {left}");
-        Refusal::advised(
+        Refusal::with_advice(
             what,
             format!("free some space; pagewise report --root {path} shows the last readings"),
         )
@@ -225,7 +225,7 @@ impl GrowingFile {
                 "{}: {error}; all {readings} readings are in the file, without its end",
                 describe(&path)
             );
-            anyhow::bail!(Refusal::advised(
+            anyhow::bail!(Refusal::with_advice(
                 what,
                 "free some space, and record again to get a whole file"
             ));
@@ -233,7 +233,7 @@ impl GrowingFile {
         let problems = pagewise_observe::open(&path)?.into_problems();
         if let Some(problem) = problems.first() {
             let what = format!("the new recording cannot be read back: {problem}");
-            anyhow::bail!(Refusal::advised(what, "tell us what this machine has so many of"));
+            anyhow::bail!(Refusal::with_advice(what, "tell us what this machine has so many of"));
         }
         let size = Bytes::new(file.metadata()?.len());
         Ok(Written { path, size, readings, ended: *ended })

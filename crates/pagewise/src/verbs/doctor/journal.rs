@@ -105,7 +105,7 @@ impl FindingsJournal {
         let open = Self::open(folder, accepted::read(None)?)?;
         let mut held = Held::default();
         held.note_present(&open.known, Instant::now());
-        Ok(Self { socket: open.socket.without_waiting()?, held: Some(held), ..open })
+        Ok(Self { socket: open.socket.set_nonblocking()?, held: Some(held), ..open })
     }
 
     /// Writes entries for the findings that begin, worsen or end; returns their number. If one
@@ -156,11 +156,14 @@ pub(in crate::verbs) fn lock_as_monitor() -> Option<FollowLock> {
 fn refuse_other_options(global: &Global) -> anyhow::Result<()> {
     if global.root.is_some() {
         let what = "doctor --journal: the journal is of this machine, and --root names another";
-        anyhow::bail!(Refusal::advised(what, "print the findings: pagewise doctor --root …"));
+        anyhow::bail!(Refusal::with_advice(what, "print the findings: pagewise doctor --root …"));
     }
     if global.json {
         let what = "doctor --journal prints nothing, so it has no --json";
-        anyhow::bail!(Refusal::advised(what, "read the entries: journalctl -o json -t pagewise"));
+        anyhow::bail!(Refusal::with_advice(
+            what,
+            "read the entries: journalctl -o json -t pagewise"
+        ));
     }
     Ok(())
 }
@@ -176,8 +179,11 @@ fn connect(socket: &Path) -> anyhow::Result<JournalSocket> {
         let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused);
         if is_absent {
             let what = format!("{what}; journald does not run here");
-            Refusal::advised(what, "use `pagewise doctor -q` or `pagewise doctor --nagios` instead")
-                .into()
+            Refusal::with_advice(
+                what,
+                "use `pagewise doctor -q` or `pagewise doctor --nagios` instead",
+            )
+            .into()
         } else {
             anyhow::Error::msg(what)
         }
@@ -190,7 +196,7 @@ fn send(socket: &JournalSocket, changed: &ChangedFinding) -> anyhow::Result<()> 
     socket.send(&entry).map_err(|error| {
         let what = format!("{SOCKET}: {error}");
         let next = "run it again: what is missing is written then, maybe with some entries twice";
-        Refusal::advised(what, next).into()
+        Refusal::with_advice(what, next).into()
     })
 }
 

@@ -21,7 +21,7 @@ pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome
 
 fn examine(global: &Global, args: &cli::Doctor) -> anyhow::Result<(String, ServiceState)> {
     if global.json {
-        anyhow::bail!(Refusal::advised(
+        anyhow::bail!(Refusal::with_advice(
             "--json: --nagios has a form of its own",
             "leave out --json"
         ));

@@ -91,13 +91,17 @@ impl Folder {
         if let Some(error) = &self.failed {
             let runs = self.path.join(RUNS);
             let what = format!("{}: {error}; the runs since are not in it", runs.display());
-            anyhow::bail!(Refusal::advised(what, IF_CUT_SHORT));
+            anyhow::bail!(Refusal::with_advice(what, IF_CUT_SHORT));
         }
         self.runs.sync_all().with_context(|| self.path.display().to_string())?;
         let snapshot = &self.redaction.snapshot(tried.snapshot);
         let trial = &self.redaction.trial(tried.trial);
         let tried = &TrialReport { snapshot, trial, ..*tried };
         output::create_file_below(&self.path, SUMMARY, json::trial(tried).as_bytes())?;
-        output::create_file_below(&self.path, "report.html", pagewise_html::trial(tried).as_bytes())
+        output::create_file_below(
+            &self.path,
+            "report.html",
+            pagewise_html::trial_page(tried).as_bytes(),
+        )
     }
 }

@@ -92,12 +92,12 @@ pub(super) fn check(cells: &[Cell], now: bool) -> anyhow::Result<()> {
     let on_host = cells.iter().any(|cell| cell.runner == Runner::Host);
     if now && cells.iter().all(|cell| cell.runner == Runner::Host) {
         let what = "lab run: --now starts guests at once, but this experiment runs on this host";
-        bail!(Refusal::advised(what.to_owned(), "omit --now, or add --runner guest"));
+        bail!(Refusal::with_advice(what.to_owned(), "omit --now, or add --runner guest"));
     }
     if on_host && !rustix::process::geteuid().is_root() {
         let what = "lab run: swap, settings and cgroups of this host are borrowed by root only";
         let next = "run it as root, or in guests, which need no root: --runner guest";
-        bail!(Refusal::advised(what.to_owned(), next));
+        bail!(Refusal::with_advice(what.to_owned(), next));
     }
     Ok(())
 }
@@ -224,7 +224,7 @@ fn why_incomplete(run: &GuestRun) -> Option<Refusal> {
     let message =
         last.map(|line| format!("; last it said: {}", Name::from(line))).unwrap_or_default();
     let next = "the runs until then are kept with --evidence DIR";
-    Some(Refusal::advised(format!("{how}{message}"), next))
+    Some(Refusal::with_advice(format!("{how}{message}"), next))
 }
 
 /// Shows the progress of a cell, with messages above it, and writes each run to the evidence.

@@ -143,7 +143,7 @@ impl OutputFiles {
 pub(super) fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     if path.symlink_metadata().is_ok() {
         let what = format!("{}: expected no file of that name, found one", path.display());
-        bail!(Refusal::advised(what, "remove it, or give another name"));
+        bail!(Refusal::with_advice(what, "remove it, or give another name"));
     }
     Ok(())
 }

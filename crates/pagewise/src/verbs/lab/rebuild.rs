@@ -28,7 +28,10 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     if std::fs::read_link("/proc/1/exe").ok().as_ref() != Some(&program) {
         let what =
             "lab rebuild fills memory until something is killed, and this is no guest of pagewise";
-        bail!(Refusal::advised(what.to_owned(), "pagewise oom FILE --prove starts it in a guest"));
+        bail!(Refusal::with_advice(
+            what.to_owned(),
+            "pagewise oom FILE --prove starts it in a guest"
+        ));
     }
     let mut loans = HostLoans::open(true)?;
     let channel = Channel::open();

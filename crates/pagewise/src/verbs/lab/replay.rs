@@ -20,7 +20,10 @@ pub(super) fn run(global: &Global, folder: &Path, html: Option<&Path>) -> anyhow
     let cells = cells_in(folder)?;
     if html.is_some() && cells.len() > 1 {
         let what = format!("{} has the runs of {} machines", folder.display(), cells.len());
-        anyhow::bail!(Refusal::advised(what, "name the folder of one of them: a page shows one"));
+        anyhow::bail!(Refusal::with_advice(
+            what,
+            "name the folder of one of them: a page shows one"
+        ));
     }
     for (name, path) in cells {
         let recorded = Recorded::read(&path)?;
@@ -97,7 +100,7 @@ fn show(global: &Global, name: &str, tried: &TrialReport<'_>) -> anyhow::Result<
 }
 
 fn write_page(global: &Global, path: &Path, tried: &TrialReport<'_>) -> anyhow::Result<()> {
-    let page = pagewise_html::trial(tried);
+    let page = pagewise_html::trial_page(tried);
     output::create_file(path, page.as_bytes())?;
     let size = Bytes::new(page.len() as u64);
     super::print_message(global, &format!("{}: a page of {size}", path.display()));

@@ -59,7 +59,7 @@ fn refuse_recording(global: &Global) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = "lab run runs workloads; a recording runs nothing".to_owned();
-    bail!(Refusal::advised(what, "omit --root"));
+    bail!(Refusal::with_advice(what, "omit --root"));
 }
 
 /// A cell that was run, with its verdict.

@@ -58,7 +58,7 @@ fn describe_workload(workload: &Workload) -> Vec<(String, String)> {
 /// The neighbour (the program that runs beside the command), and the memory limit of its cgroup.
 fn describe_neighbour(cell: &Cell) -> Option<(String, String)> {
     let neighbour = cell.experiment.neighbour.as_ref()?;
-    let limit = neighbour.memory_limit_bytes.map(|bytes| Bytes::new(bytes).typed());
+    let limit = neighbour.memory_limit_bytes.map(|bytes| Bytes::new(bytes).format_typed());
     let limit = limit.map(|limit| format!("limit = {limit}"));
     let facts = match Workload::of_program(&neighbour.program) {
         Some(own) => describe_workload(&own)
@@ -95,7 +95,7 @@ fn describe_machine(cell: &Cell) -> String {
 fn measurement_lines(file: &File, cell: &Cell) -> Vec<(String, String)> {
     let experiment = &cell.experiment;
     let names: Vec<&str> = experiment.metrics.iter().map(|metric| metric.name.as_str()).collect();
-    let doc = experiment.metrics.first().and_then(Metric::standard).map(|known| known.doc);
+    let doc = experiment.metrics.first().and_then(Metric::standard_row).map(|known| known.doc);
     let decides = [names.first().copied(), doc].into_iter().flatten().collect::<Vec<_>>();
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let mut facts = vec![fact("decides", decides.join(": "))];
@@ -158,7 +158,7 @@ fn own_parameters(arm: &TrialArm, base: &Workload) -> Vec<String> {
 }
 
 fn describe_swap_area(area: &TrialSwap) -> String {
-    let size = |bytes: u64| Bytes::new(bytes).typed();
+    let size = |bytes: u64| Bytes::new(bytes).format_typed();
     match area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, .. } => {
             let algorithm = algorithm.as_deref().map(|name| format!(" {name}")).unwrap_or_default();

@@ -44,9 +44,11 @@ pub(super) fn watch(
     let before = read_processes(&host, group);
     if before.is_empty() {
         let what = format!("{group} has no processes that could be watched");
-        return Err(
-            Refusal::advised(what, "choose a cgroup with processes, or leave --for out").into()
-        );
+        return Err(Refusal::with_advice(
+            what,
+            "choose a cgroup with processes, or leave --for out",
+        )
+        .into());
     }
     let pids: Vec<u32> = before.iter().take(MOST).map(|process| process.pid).collect();
     let began = Instant::now();
@@ -75,7 +77,7 @@ pub(super) fn watch(
 fn read_processes(host: &HostRoot, group: &Name) -> Vec<Process> {
     let scope = Scope { processes: ProcessScope::Everything, ..Scope::glance() };
     let mut inside = snapshot(host, &scope).processes.list;
-    inside.retain(|process| groups::holds(group, process));
+    inside.retain(|process| groups::contains_process(group, process));
     inside.sort_by_key(|process| std::cmp::Reverse(process.resident()));
     inside
 }
@@ -101,7 +103,7 @@ fn refuse_if_all_failed(cleared: &[(u32, io::Result<()>)]) -> anyhow::Result<()>
         Some((pid, error)) => format!("--for: /proc/{pid}/clear_refs: {error}"),
         None => "--for: no process could be watched".to_owned(),
     };
-    Err(Refusal::advised(what, "run as root, or leave --for out").into())
+    Err(Refusal::with_advice(what, "run as root, or leave --for out").into())
 }
 
 /// Waits, and returns the peak of the cgroup's anonymous memory meanwhile.

@@ -34,7 +34,7 @@ pub(super) fn wait_until_calm(
                 "no calm moment within {} s: {why}; nothing was merged",
                 most.as_secs_f64()
             );
-            anyhow::bail!(Refusal::advised(
+            anyhow::bail!(Refusal::with_advice(
                 what,
                 "give it more --timeout, or merge without --when-calm"
             ));
@@ -64,7 +64,10 @@ fn why_not_calm(psi: &Psi) -> anyhow::Result<Option<String>> {
         ))),
         Some(Unrest::Unknown { path }) => {
             let what = format!("{path}: this kernel has no PSI, so no moment is known to be calm");
-            anyhow::bail!(Refusal::advised(what, "boot with psi=1, or merge without --when-calm"))
+            anyhow::bail!(Refusal::with_advice(
+                what,
+                "boot with psi=1, or merge without --when-calm"
+            ))
         }
     }
 }

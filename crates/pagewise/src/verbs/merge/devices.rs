@@ -52,12 +52,12 @@ fn slots_left(device: &Zram) -> u64 {
 
 fn no_device_refusal(loaded: bool) -> Refusal {
     if loaded {
-        Refusal::advised(
+        Refusal::with_advice(
             "the module zmerge is loaded and has no device",
             "cd /sys/class/zmerge-control && n=$(cat hot_add) && echo $n > hot_add adds one",
         )
     } else {
-        Refusal::advised(
+        Refusal::with_advice(
             "the module zmerge is not loaded, and only its devices can be merged",
             "kernel/zmerge/README.md says how to build, load and set it up; zram merges nothing",
         )
@@ -87,7 +87,8 @@ fn find<'a>(name: &str, devices: &'a [Zram]) -> anyhow::Result<&'a Zram> {
         Name::from(name),
         known.join(", ")
     );
-    Err(Refusal::advised(what, "`pagewise status` names the devices; zram merges nothing").into())
+    Err(Refusal::with_advice(what, "`pagewise status` names the devices; zram merges nothing")
+        .into())
 }
 
 fn select_all(devices: &[Zram]) -> anyhow::Result<MergeTarget<'_>> {

@@ -63,7 +63,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "merge changes this machine; a recording has nothing to merge".to_owned();
-        anyhow::bail!(Refusal::advised(what, "omit --root"));
+        anyhow::bail!(Refusal::with_advice(what, "omit --root"));
     }
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
@@ -114,7 +114,7 @@ fn end_passes(
     for device in running {
         let name = device.name();
         if !merge::stop_merge(device.id)? {
-            return Err(Refusal::advised(
+            return Err(Refusal::with_advice(
                 format!("{name}: this version of zmerge cannot end a pass"),
                 "wait for it: `pagewise status` says how far it is",
             )

@@ -26,6 +26,6 @@ pub(super) fn count_copies(global: &Global, name: &str) -> anyhow::Result<u64> {
     // the first estimate is that of all pages together
     scanned["estimates"][0]["duplicate_pages"]["value"].as_u64().ok_or_else(|| {
         let what = format!("{name}: which pages it holds twice could not be counted");
-        Refusal::advised(what, "merge without --predict").into()
+        Refusal::with_advice(what, "merge without --predict").into()
     })
 }

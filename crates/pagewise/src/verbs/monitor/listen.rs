@@ -24,7 +24,7 @@ pub(super) fn open(address: &str) -> anyhow::Result<Vec<Listener>> {
     let refused = || {
         let what =
             format!("--listen: expected HOST:PORT or unix:PATH, found {}", Name::from(address));
-        Refusal::advised(
+        Refusal::with_advice(
             what,
             "--listen 127.0.0.1:9837, or --listen unix:/run/pagewise/metrics.sock",
         )
@@ -32,7 +32,7 @@ pub(super) fn open(address: &str) -> anyhow::Result<Vec<Listener>> {
     let found: Vec<SocketAddr> = address.to_socket_addrs().map_err(|_| refused())?.collect();
     let listener = TcpListener::bind(&found[..]).map_err(|error| {
         let what = format!("--listen {}: {error}", Name::from(address));
-        Refusal::advised(what, "name another port, or --no-listen")
+        Refusal::with_advice(what, "name another port, or --no-listen")
     })?;
     Ok(vec![Listener::Tcp(listener)])
 }

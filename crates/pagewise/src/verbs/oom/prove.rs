@@ -179,7 +179,7 @@ fn prove_in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Resul
         let how = how.unwrap_or_else(|| "the command in the guest ended early".to_owned());
         let last = errors.lines().chain(run.log.iter().map(String::as_str)).last();
         let last = last.map(|line| format!("; last it said: {}", Name::from(line)));
-        bail!(Refusal::advised(
+        bail!(Refusal::with_advice(
             format!("oom --prove: {how}{}", last.unwrap_or_default()),
             "pagewise oom --what-if states what the numbers of the log say, without a guest"
         ));

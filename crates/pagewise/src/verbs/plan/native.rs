@@ -29,7 +29,7 @@ pub(super) fn check_folder(folder: &Path) -> anyhow::Result<()> {
         meta.uid(),
         meta.mode() & 0o7777
     );
-    Err(Refusal::advised(what, "give the name of a new folder").into())
+    Err(Refusal::with_advice(what, "give the name of a new folder").into())
 }
 
 /// Writes the files and links of the plan, by their paths below `folder`.

@@ -21,19 +21,22 @@ pub(super) fn print(
         Ok(rendered) => rendered,
         Err(_) if plan.steps.is_empty() => {
             let next = "pagewise plan (it says what was left out, and why)";
-            anyhow::bail!(Refusal::advised("the plan has no steps to render".to_owned(), next));
+            anyhow::bail!(Refusal::with_advice("the plan has no steps to render".to_owned(), next));
         }
         Err(reasons) => {
             reasons.iter().for_each(output::print_message);
             let what =
                 "this format can express no step of the plan; nothing was written".to_owned();
-            anyhow::bail!(Refusal::advised(what, "pagewise plan --render shell"));
+            anyhow::bail!(Refusal::with_advice(what, "pagewise plan --render shell"));
         }
     };
     let is_archive = format == RenderFormat::DebianFiles;
     if is_archive && file.is_none() && std::io::stdout().is_terminal() {
         let what = "debian-files is a tar archive, which a terminal cannot show".to_owned();
-        anyhow::bail!(Refusal::advised(what, "pagewise plan --render debian-files -o plan.tar"));
+        anyhow::bail!(Refusal::with_advice(
+            what,
+            "pagewise plan --render debian-files -o plan.tar"
+        ));
     }
     if let Some(path) = file {
         output::create_file(path, &rendered.bytes)?;

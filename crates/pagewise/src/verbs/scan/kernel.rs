@@ -35,7 +35,7 @@ fn is_present(snapshot: &Snapshot, feature: &str) -> bool {
 /// The algorithms of the first compressed RAM device, the active one first; without a device, all
 /// that any supported kernel offers.
 pub(super) fn offered_algorithms(snapshot: &Snapshot) -> Vec<Algorithm> {
-    let Some(device) = snapshot.compressed().find_map(|zram| zram.algorithm.value()) else {
+    let Some(device) = snapshot.compressed_devices().find_map(|zram| zram.algorithm.value()) else {
         return DEFAULTS.to_vec();
     };
     let known = |name: &str| DEFAULTS.into_iter().find(|algorithm| algorithm.name() == name);

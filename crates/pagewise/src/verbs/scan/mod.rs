@@ -75,7 +75,7 @@ fn show(
             text::scan(&scanned, screen::text_style(global))
         }
     };
-    NewPage::write_or_print(page, global, || pagewise_html::scan(&scanned), shown)?;
+    NewPage::write_or_print(page, global, || pagewise_html::scan_page(&scanned), shown)?;
     if global.verbose {
         output::print_message(cost::format_line(&cost));
     }
@@ -92,7 +92,7 @@ fn estimate_effective_memory(snapshot: &Snapshot, estimates: &[Estimate]) -> Opt
         return None;
     }
     let size = Bytes::new(swap_choice::size_mib(snapshot) << 20);
-    pagewise_pages::effective::effective(whole, algorithm, ram, size)
+    pagewise_pages::effective::estimate_effective(whole, algorithm, ram, size)
 }
 
 /// Estimates; the first is that of all parts together.

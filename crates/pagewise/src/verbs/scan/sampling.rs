@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use pagewise_model::{Disturbed, EstimateSource, Name, Refusal, Snapshot, grouped};
+use pagewise_model::{Disturbed, EstimateSource, Name, Refusal, Snapshot, group_digits};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
 use pagewise_pages::random_draw::RandomDraw;
@@ -95,7 +95,7 @@ pub(super) fn scan(
 fn add_advice(error: OpenError) -> anyhow::Error {
     match error {
         OpenError::Process { why, .. } if why.is_refused() => {
-            Refusal::advised(error.to_string(), IF_REFUSED).into()
+            Refusal::with_advice(error.to_string(), IF_REFUSED).into()
         }
         other => other.into(),
     }
@@ -115,7 +115,7 @@ fn refuse_unread(found: &Sample) -> anyhow::Result<()> {
         more => format!("process {} ({}) and {more} more", first.pid, first.name),
     };
     let what = format!("{of}: {}", first.why);
-    Err(Refusal::advised(what, IF_REFUSED).into())
+    Err(Refusal::with_advice(what, IF_REFUSED).into())
 }
 
 /// Number of pages that a scan for `report` samples, and its time limit.
@@ -294,7 +294,8 @@ fn describe_partial(why: Partial, sample: &Sample) -> String {
         (_, Partial::Ended) => return format!("{why}; what was left of it is not counted"),
         _ => return why.to_string(),
     }
-    let (shown, all) = (grouped(sample.sampled_pages().get()), grouped(sample.pages().get()));
+    let (shown, all) =
+        (group_digits(sample.sampled_pages().get()), group_digits(sample.pages().get()));
     format!("{why} after {shown} of {all} pages; what follows is of those alone")
 }
 

@@ -49,7 +49,7 @@ fn find_processes(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u
         .collect();
     if pids.is_empty() {
         let what = format!("--name {glob}: expected a process of that name, found none");
-        anyhow::bail!(Refusal::advised(
+        anyhow::bail!(Refusal::with_advice(
             what,
             "ps -eo pid,comm lists names; * and ? stand for others"
         ));

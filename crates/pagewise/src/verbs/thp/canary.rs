@@ -82,7 +82,7 @@ fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
         &AtomicBool::new(false),
         &mut |_, _, _| (),
     )?;
-    let found = coverage::process(pid, BLOCK, false)?.coverage;
+    let found = coverage::survey_process(pid, BLOCK, false)?.coverage;
     Ok((found.anon_huge.get() as f64 / SIZE as f64).min(1.0))
 }
 

@@ -86,7 +86,7 @@ fn collapse_opted_in(
     if !rustix::process::geteuid().is_root() {
         let what = "--opted-in: expected root, because only root may read with which environment the programs of \
                     others were started";
-        anyhow::bail!(Refusal::advised(what, "sudo pagewise thp collapse --opted-in"));
+        anyhow::bail!(Refusal::with_advice(what, "sudo pagewise thp collapse --opted-in"));
     }
     let stop = Stop::listen()?;
     let block = huge_page_size(&host.interval(&Scope::glance(), || anyhow::Ok(()))?.end);

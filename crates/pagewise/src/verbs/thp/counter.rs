@@ -20,7 +20,7 @@ pub(super) fn try_counter(counter: &str) -> anyhow::Result<()> {
     }
     let what = format!("--counter {counter}: expected a number within a second, found none");
     let next = "try it in a shell; as: --counter 'redis-cli info stats | grep total_commands'";
-    anyhow::bail!(Refusal::advised(what, next))
+    anyhow::bail!(Refusal::with_advice(what, next))
 }
 
 /// The current count that the counter command prints; `None` if the command fails or takes too

@@ -73,7 +73,9 @@ fn read_coverage(
     let size = huge_page_size(&interval.end);
     for (pid, name) in processes.iter().take(MOST) {
         let pid = *pid;
-        match coverage::run_with_timeout(PATIENCE, move || coverage::process(pid, size, true)) {
+        match coverage::run_with_timeout(PATIENCE, move || {
+            coverage::survey_process(pid, size, true)
+        }) {
             Some(Ok(found)) => looked.push(ProcessCoverage { name: name.clone(), ..found }),
             Some(Err(error)) => not.push(error.to_string()),
             None => not.push(coverage::LookError::Stuck(pid).to_string()),
@@ -89,7 +91,7 @@ fn show(global: &Global, page: Option<NewPage>, seen: &HugeSeen<'_>) -> anyhow::
     let shown = || {
         if global.json { json::thp(seen) } else { text::thp(seen, screen::text_style(global)) }
     };
-    NewPage::write_or_print(page, global, || pagewise_html::thp(seen), shown)?;
+    NewPage::write_or_print(page, global, || pagewise_html::thp_page(seen), shown)?;
     if global.verbose {
         output::print_message(cost::format_line(&seen.cost));
     }

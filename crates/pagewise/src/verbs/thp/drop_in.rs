@@ -30,12 +30,12 @@ pub(super) fn run(args: &DropInArgs) -> anyhow::Result<Outcome> {
     let unit = parse(&read_properties(&args.name)?);
     if !unit.name.ends_with(".service") {
         let what = format!("unit {}: only services have an environment and a program", unit.name);
-        return Err(Refusal::advised(what, LIST).into());
+        return Err(Refusal::with_advice(what, LIST).into());
     }
     let switch = Switch::from_args(&args.switch).unwrap_or(Switch::On);
     let text = drop_in(&unit, switch).ok_or_else(|| {
         let what = "--advised: this systemd has no MemoryTHP=, and no variable means only where it is asked for";
-        Refusal::advised(what, "ExecStart=pagewise thp run --advised --check 0 -- CMD does it")
+        Refusal::with_advice(what, "ExecStart=pagewise thp run --advised --check 0 -- CMD does it")
     })?;
     output::write_out(text.as_bytes())?;
     let name = &unit.name;

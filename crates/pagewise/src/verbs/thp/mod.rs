@@ -50,5 +50,5 @@ pub(super) fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()
         return Ok(());
     }
     let what = format!("{verb}: nothing can be done to a recording");
-    Err(Refusal::advised(what, "leave out --root").into())
+    Err(Refusal::with_advice(what, "leave out --root").into())
 }

@@ -31,7 +31,7 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
     if stdin.is_terminal() {
         let what = "oci-hook: expected the configuration of a container on standard input";
         let next = "pagewise thp oci-hook --help has the file by which Podman and CRI-O run it";
-        return Err(Refusal::advised(what, next).into());
+        return Err(Refusal::with_advice(what, next).into());
     }
     let mut given = Vec::new();
     stdin.by_ref().take(LONGEST).read_to_end(&mut given)?;

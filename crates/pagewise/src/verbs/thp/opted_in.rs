@@ -96,7 +96,7 @@ impl OptedIn {
             output::print_message(format_args!("{unit}: {}", describe_pass(&pass)));
         }
         match self.units.get_mut(&cgroup) {
-            Some(earlier) => earlier.collapse.follow(pass),
+            Some(earlier) => earlier.collapse.add_later_pass(pass),
             None => {
                 let first = UnitCollapse { unit, cgroup: cgroup.clone(), collapse: pass };
                 self.units.insert(cgroup, first);
@@ -162,7 +162,8 @@ impl OptedIn {
         if self.stuck.contains(&pid) {
             return false;
         }
-        let Some(value) = run_with_timeout(PATIENCE, move || environment::variable(pid, VARIABLE))
+        let Some(value) =
+            run_with_timeout(PATIENCE, move || environment::read_variable(pid, VARIABLE))
         else {
             self.stuck.insert(pid);
             return false;

@@ -87,14 +87,14 @@ fn restrain_process(
     stop: &Stop,
     restrain: &mut Restrain,
 ) -> anyhow::Result<()> {
-    let before = coverage::proportional(pid)?;
+    let before = coverage::read_proportional_size(pid)?;
     let page = rustix::param::page_size() as u64;
     let (seen, partial) = count_zero_pages(host, pid, block / page, args, stop)?;
     restrain.partial = restrain.partial.take().or(partial);
     let bloated: Vec<u64> = tally(&seen, page, restrain).iter().map(|at| at * block).collect();
     if args.split {
         let split = pagewise_hugepages::split(pid, block, &bloated, stop.flag())?;
-        let after = coverage::proportional(pid)?;
+        let after = coverage::read_proportional_size(pid)?;
         restrain.split = Some(restrain.split.unwrap_or(0) + split);
         restrain.memory_before = add_optional(restrain.memory_before, before);
         restrain.memory_after = add_optional(restrain.memory_after, after);

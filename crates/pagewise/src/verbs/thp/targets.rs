@@ -42,7 +42,7 @@ pub(crate) fn resolve(
     let named = |pid: &u32| {
         let known = all.iter().find(|process| process.pid == *pid);
         let what = || format!("process {pid}: it has ended, or has no memory of its own");
-        known.ok_or_else(|| Refusal::advised(what(), LIST))
+        known.ok_or_else(|| Refusal::with_advice(what(), LIST))
     };
     let found: Result<Vec<&Process>, Refusal> = whose.pid.iter().map(named).collect();
     let found = found?;
@@ -58,7 +58,7 @@ fn require_targets<'a>(
     let own = std::process::id();
     let targets = collect_targets(found.filter(|process| process.pid != own));
     if targets.processes.is_empty() {
-        anyhow::bail!(Refusal::advised(none.to_owned(), LIST));
+        anyhow::bail!(Refusal::with_advice(none.to_owned(), LIST));
     }
     Ok(targets)
 }
@@ -92,7 +92,7 @@ fn find_in_unit(unit: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
 
 fn find_in_group(group: &Name, none: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
     let all = snapshot.processes.list.iter();
-    let found = all.filter(|process| groups::holds(group, process));
+    let found = all.filter(|process| groups::contains_process(group, process));
     Ok(ThpTargets { cgroup: Some(group.as_str().to_owned()), ..require_targets(found, none)? })
 }
 

@@ -20,7 +20,7 @@ pub(super) fn count(
     let processors = Processors::read(host);
     let counted = pids.map_or(WalkTarget::Machine(&processors.numbers), WalkTarget::Processes);
     let counting = WalkCounters::begin(counted, processors.intel_model);
-    if counting.counts() {
+    if counting.has_counters() {
         let _shown = Spinner::start(global, time);
         interrupt::wait(time)?;
     }

@@ -78,7 +78,7 @@ impl Evidence {
         let snapshot = &redaction.snapshot(done.snapshot);
         let done = Collapsed { snapshot, ..done };
         let counter = self.counter.as_deref().map(|counter| redaction.script(counter));
-        let course = pagewise_decide::watch::course(&moments);
+        let course = pagewise_decide::watch::summarize(&moments);
         let counter = counter.as_deref();
         let watched = WatchReport { done, samples: &moments, course: &course, counter };
         let command = redaction.command_line();
@@ -87,7 +87,7 @@ impl Evidence {
         put("moments.jsonl", &lines(&moments)?)?;
         put("answer.json", &json::collapse(&done))?;
         put("command.txt", &(command.join(" ") + "\n"))?;
-        put("report.html", &pagewise_html::watched(&watched))
+        put("report.html", &pagewise_html::watched_page(&watched))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use anyhow::bail;
 use pagewise_lab::experiment::build_arm;
-use pagewise_model::arm::alike;
+use pagewise_model::arm::are_equivalent;
 use pagewise_model::{Bytes, Clock, Refusal};
 use pagewise_stats::{Experiment, Metric, prefer_more};
 use pagewise_terminal::Global;
@@ -16,13 +16,13 @@ use crate::host_loans::HostLoans;
 pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experiment> {
     if global.root.is_some() {
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
-        bail!(Refusal::advised(what, "omit --root"));
+        bail!(Refusal::with_advice(what, "omit --root"));
     }
     let arm = |name: &str, given: &[_]| build_arm(name, given);
     let arms = vec![arm("a", &args.a)?, arm("b", &args.b)?];
-    if alike(&arms[0], &arms[1]) && !args.aa {
+    if are_equivalent(&arms[0], &arms[1]) && !args.aa {
         let what = "A and B are the same: there is nothing to compare".to_owned();
-        bail!(Refusal::advised(what, "set something in --a or --b; --aa if you mean it"));
+        bail!(Refusal::with_advice(what, "set something in --a or --b; --aa if you mean it"));
     }
     let experiment = Experiment {
         program: recognise(args.command.clone()),
@@ -48,11 +48,11 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
 fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
     let mut metrics = args.metric.clone();
     if metrics.is_empty() {
-        metrics.push(Metric::time());
+        metrics.push(Metric::new_time());
     }
     if args.higher_is_better && !prefer_more(&mut metrics) {
         let what = "--higher-is-better: no --metric is a regular expression".to_owned();
-        bail!(Refusal::advised(what, "of times, faults and memory less is better"));
+        bail!(Refusal::with_advice(what, "of times, faults and memory less is better"));
     }
     Ok(metrics)
 }
@@ -72,9 +72,9 @@ pub(super) fn host_loans(
     if rustix::process::geteuid().is_root() {
         return HostLoans::for_arms(experiment, args.allow_shared_swap).map(Some);
     }
-    if experiment.borrows() {
+    if experiment.needs_lender() {
         let what = "trial: settings, swap and memory limits are borrowed by root only".to_owned();
-        bail!(Refusal::advised(what, "run it as root; the command runs as root then, too"));
+        bail!(Refusal::with_advice(what, "run it as root; the command runs as root then, too"));
     }
     Ok(None)
 }

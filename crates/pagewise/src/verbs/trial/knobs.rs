@@ -3,7 +3,7 @@
 //! machine.
 
 use anyhow::{Context, bail};
-use pagewise_model::{Interval, Refusal, settable};
+use pagewise_model::{Interval, Refusal, list_settable};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{json, text};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -13,7 +13,7 @@ pub(super) fn list(global: &Global, started: CostMeter) -> anyhow::Result<Outcom
     if global.root.is_some() {
         let what = "trial --list-knobs: the list is of the machine on which the trial would run"
             .to_owned();
-        bail!(Refusal::advised(
+        bail!(Refusal::with_advice(
             what,
             "omit --root; `pagewise report --root` shows settings of a recording"
         ));
@@ -21,7 +21,7 @@ pub(super) fn list(global: &Global, started: CostMeter) -> anyhow::Result<Outcom
     let host = HostRoot::live().context("/")?;
     let scope = Scope { settings: true, ..Scope::glance() };
     let machine = Interval::single(pagewise_observe::snapshot(&host, &scope));
-    let knobs = settable(&machine.end.knobs);
+    let knobs = list_settable(&machine.end.knobs);
     let cost = cost::measure_since(started, &machine);
     let shown = if global.json {
         json::settable_knobs(&knobs, &machine.end, cost)

@@ -64,7 +64,7 @@ fn compare_with_current(
             let why: Vec<&str> = lines.iter().map(|(_, why)| why.as_str()).collect();
             let what = format!("A and B are the same on this machine: {}", why.join(", "));
             let next = "set another value in --a or --b; --aa if you mean it";
-            return Err(Refusal::advised(what, next).into());
+            return Err(Refusal::with_advice(what, next).into());
         }
     }
     for (name, why) in lines.iter().filter(|_| !global.quiet) {

@@ -93,7 +93,7 @@ impl<'a> Live<'a> {
                 let what = format!("--counter: {} gives no number", counter.name());
                 let next = "try it in a shell; as: --counter /proc/vmstat:pgfault, or a command that prints a number \
                             within a second";
-                bail!(Refusal::advised(what, next));
+                bail!(Refusal::with_advice(what, next));
             }
             let (name, unit) = (format!("counter {}", counter.name()), "1/s".to_owned());
             return Ok(Some(Named { name, unit, higher_is_better: !lower_is_better }));

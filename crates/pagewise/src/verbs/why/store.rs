@@ -62,11 +62,11 @@ impl Store {
                 "there is no record that you may read{why}; that of the service pagewise-monitor is in \
                  {SERVICE}, which only root may read"
             );
-            anyhow::bail!(Refusal::advised(what, "run the same command with sudo"));
+            anyhow::bail!(Refusal::with_advice(what, "run the same command with sudo"));
         }
         let next = "`pagewise monitor` keeps one from now on; `pagewise oom` reads kills from the log, and \
                     `pagewise why --root FILE` a recording of `pagewise capture --every`";
-        Err(Refusal::advised(format!("there is no record that may be read{why}"), next).into())
+        Err(Refusal::with_advice(format!("there is no record that may be read{why}"), next).into())
     }
 
     pub(in crate::verbs) const fn is_recording(&self) -> bool {
@@ -110,7 +110,7 @@ impl Store {
         if all.is_empty() {
             let what = "the record has no reading";
             let next = "is `pagewise monitor` running? it reads every 10 s";
-            anyhow::bail!(Refusal::advised(what, next));
+            anyhow::bail!(Refusal::with_advice(what, next));
         }
         Ok(all)
     }
@@ -151,14 +151,14 @@ impl Store {
         let [first, last] = [first, last].map(times::describe);
         let what =
             format!("the record has readings from {first} to {last} UTC, none near that time");
-        Refusal::advised(what, "times are in UTC; pagewise why --worst looks at all of them")
+        Refusal::with_advice(what, "times are in UTC; pagewise why --worst looks at all of them")
     }
 }
 
 fn add_summaries(replay: &mut Replay, all: &mut Vec<ReadingSummary>) {
     loop {
         let at = replay.times()[replay.at()].unix_seconds;
-        all.push(ReadingSummary::of_host(at, replay.host()));
+        all.push(ReadingSummary::from_host(at, replay.host()));
         if !replay.forward() {
             return;
         }

@@ -15,7 +15,7 @@ pub(in crate::verbs) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
             "expected a time such as 03:12 or '2026-11-27 03:12', found {}",
             Name::from(text)
         );
-        Refusal::advised(what, "times are in UTC; `date -u` prints the time now")
+        Refusal::with_advice(what, "times are in UTC; `date -u` prints the time now")
     };
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(seconds(time));

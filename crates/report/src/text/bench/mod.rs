@@ -6,7 +6,7 @@ mod picks;
 mod stores;
 mod swap;
 
-use pagewise_model::{BenchInput, BenchLayer, Benchmark, Noise, grouped};
+use pagewise_model::{BenchInput, BenchLayer, Benchmark, Noise, group_digits};
 
 use super::kit::{Line, Page, Role};
 use super::words::plural;
@@ -29,7 +29,7 @@ fn print_heading(page: &mut Page, benched: &Benched<'_>) {
     };
     let left_out = match input.same_filled_left_out {
         0 => String::new(),
-        some => format!(" ({} same-filled ones left out)", grouped(some)),
+        some => format!(" ({} same-filled ones left out)", group_digits(some)),
     };
     let items = vec![
         input.measured_bytes.to_string(),

@@ -3,7 +3,7 @@
 
 use pagewise_model::{
     Access, BackingTraffic, Benchmark, ClusterEffect, CostVerdict, FaultRow, RelativeCost,
-    StoreComparison, StoreKind, SwapStore, SwappedKind, WritebackCost, grouped,
+    StoreComparison, StoreKind, SwapStore, SwappedKind, WritebackCost, group_digits,
 };
 
 use super::super::kit::{Page, Role};
@@ -72,14 +72,14 @@ fn print_past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
     let out: u64 = rows.iter().map(|row| row.swapped_out_pages).sum();
     let read: u64 = past.iter().map(|past| past.read_pages).sum();
     let refused: Option<u64> = past.iter().map(|past| past.refused_pages.get()).sum();
-    let refused =
-        refused.map_or(String::new(), |refused| format!("; the pool refused {}", grouped(refused)));
+    let refused = refused
+        .map_or(String::new(), |refused| format!("; the pool refused {}", group_digits(refused)));
     let text = format!(
         "zswap {}: {} of {} went to the swap area behind the pool{refused}; {} came back from there.",
         store.compressor,
-        grouped(written),
+        group_digits(written),
         plural(out, "page"),
-        grouped(read),
+        group_digits(read),
     );
     page.prose(2, Role::Warning, &text);
 }

@@ -24,7 +24,7 @@ fn print_values(page: &mut Page, profile: &ThpProfile, knobs: &[KnobReading]) {
     let mut table = Table::new(4, columns);
     for (name, value) in profile.knobs {
         let here = knobs.iter().find(|knob| knob.knob.name == *name);
-        let here = here.and_then(KnobReading::active).map(str::to_owned);
+        let here = here.and_then(KnobReading::active_word).map(str::to_owned);
         let same = here.as_deref() == Some(*value);
         let role = if same { Role::Quiet } else { Role::Strong };
         table.row(vec![

@@ -115,7 +115,8 @@ fn print_tier_line(
     let fill = tier.used.get().zip(tier.size.get());
     let is_full = tier.is_full() == Some(true);
     let role = if is_full { Role::Warning } else { Role::Plain };
-    let device = snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == name);
+    let device =
+        snapshot.compressed_devices().find(|zram| tier.kind.is_ram() && zram.name() == name);
     let held = device.and_then(|zram| {
         let (stored, pool) = zram.mm_stat.original.get().zip(zram.mm_stat.memory_used.get())?;
         (stored.get() > 0).then(|| describe_stored(stored, pool))

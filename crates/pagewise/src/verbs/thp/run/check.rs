@@ -50,7 +50,7 @@ impl Check {
     }
 
     fn read_output(&self, pid: u32) -> Option<String> {
-        let found = coverage::share(pid, self.block).ok()?;
+        let found = coverage::measure_share(pid, self.block).ok()?;
         let came = found.percent().map(Percent::get).is_some_and(|share| share >= ENOUGH);
         if self.switch != Switch::On || came {
             return self.describe(pid, &found, "");
@@ -73,7 +73,7 @@ impl Check {
         if heaps.count <= cores as u64 || heaps.held < LEAST {
             return None;
         }
-        let resident = coverage::proportional(pid).ok()?;
+        let resident = coverage::read_proportional_size(pid).ok()?;
         Some(format!(
             "pid {pid}: malloc holds {} of its {resident} in {} heaps for threads, on {cores} cores. Next: \
              compare with pagewise thp run --arenas {cores} -- CMD: less memory, where threads do not \
@@ -105,7 +105,7 @@ impl Check {
             &AtomicBool::new(false),
             &mut |_, _, _| (),
         )?;
-        Ok(coverage::share(pid, self.block)?)
+        Ok(coverage::measure_share(pid, self.block)?)
     }
 
     /// The message about a program's huge pages; `None` if the program has too little memory.

@@ -81,7 +81,7 @@ fn switch(args: &SwitchArgs, message: Option<&str>) -> anyhow::Result<Switch> {
         (None, None | Some("")) => Switch::On,
         (None, Some(word)) => Switch::from_word(word).ok_or_else(|| {
             let what = format!("{VARIABLE}: expected on, off or advised, found {word:?}");
-            Refusal::advised(what, "set it to one of these, or give --on")
+            Refusal::with_advice(what, "set it to one of these, or give --on")
         })?,
     })
 }
@@ -109,7 +109,7 @@ fn check_global_policy(seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
                 machine's policy is always"
         .to_owned();
     let next = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; or use --off";
-    Err(Refusal::advised(what, next).into())
+    Err(Refusal::with_advice(what, next).into())
 }
 
 #[cfg(test)]

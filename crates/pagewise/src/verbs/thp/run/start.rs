@@ -24,7 +24,7 @@ type Set = [(&'static str, String)];
 fn command(words: &[String], set: &Set) -> anyhow::Result<Command> {
     let Some((program, arguments)) = words.split_first() else {
         let what = "expected a command after --".to_owned();
-        anyhow::bail!(Refusal::advised(what, "pagewise thp run -- CMD"))
+        anyhow::bail!(Refusal::with_advice(what, "pagewise thp run -- CMD"))
     };
     let mut command = Command::new(path_for(program)?);
     command.arg0(program);
@@ -43,7 +43,7 @@ fn path_for(name: &str) -> anyhow::Result<PathBuf> {
         Err(ProgramError::Missing { .. }) => Ok(name.into()),
         Err(untrusted) => {
             let next = "give its path, or a PATH with folders that only root can change";
-            Err(Refusal::advised(untrusted.to_string(), next).into())
+            Err(Refusal::with_advice(untrusted.to_string(), next).into())
         }
     }
 }
