@@ -46,7 +46,7 @@ pub fn print_answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
 
 /// Text as [`print_answer`] would print it, for another program that shows it on the terminal.
 pub fn guarded_text<'a>(global: &Global, shown: &'a str) -> Cow<'a, str> {
-    make_printable(shown, screen::text_style(global).colour)
+    make_answer_printable(shown, screen::text_style(global).colour)
 }
 
 /// Prints a JSON document, or one line of JSON Lines.
@@ -56,10 +56,10 @@ pub fn print_document(shown: &str) -> anyhow::Result<Printed> {
 
 /// Prints text, with or without our own colour sequences.
 pub fn print_text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
-    write_out(make_printable(shown, colour).as_bytes())
+    write_out(make_answer_printable(shown, colour).as_bytes())
 }
 
-fn make_printable(text: &str, colour: bool) -> Cow<'_, str> {
+fn make_answer_printable(text: &str, colour: bool) -> Cow<'_, str> {
     if colour { escape_all_but_colours(text) } else { make_printable(text) }
 }
 
@@ -81,7 +81,7 @@ pub fn write_error(bytes: &[u8]) {
 
 /// Prints text of several lines to standard error, for verbs that write their data to standard output.
 pub fn print_error_text(shown: &str, colour: bool) {
-    write_error(make_printable(shown, colour).as_bytes());
+    write_error(make_answer_printable(shown, colour).as_bytes());
 }
 
 /// Prints a message to standard error.

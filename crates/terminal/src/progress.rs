@@ -13,7 +13,7 @@ use crate::{Global, output};
 const WORTH_IT: Duration = Duration::from_millis(1500);
 
 /// Makes text safe to print: a bar draws itself without [`output`].
-fn make_printable(text: &str) -> String {
+fn make_label(text: &str) -> String {
     Name::from(text).to_string()
 }
 
@@ -87,7 +87,7 @@ impl Measuring {
         let style =
             ProgressStyle::with_template("{prefix} {bar:30} {percent} %, {msg} (Ctrl-C stops)");
         Self(watched.then(|| {
-            let bar = ProgressBar::new(0).with_prefix(make_printable(what));
+            let bar = ProgressBar::new(0).with_prefix(make_label(what));
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         }))
@@ -127,7 +127,7 @@ impl Measuring {
         if let Some(bar) = &self.0 {
             bar.set_length(all.into());
             bar.set_position(done.into());
-            bar.set_message(make_printable(&message()));
+            bar.set_message(make_label(&message()));
         }
     }
 }
@@ -144,7 +144,7 @@ impl Following {
             "{prefix} {bar:30} {percent} %, {elapsed} (Ctrl-C leaves it running)",
         );
         Self(watched.then(|| {
-            let bar = ProgressBar::new(0).with_prefix(make_printable(what));
+            let bar = ProgressBar::new(0).with_prefix(make_label(what));
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         }))
@@ -186,7 +186,7 @@ impl Idling {
     /// Sets the reason.
     pub fn show_reason(&self, why: &str) {
         if let Some(bar) = &self.0 {
-            bar.set_message(make_printable(why));
+            bar.set_message(make_label(why));
             bar.tick();
         }
     }
@@ -231,7 +231,7 @@ impl StepSpinner {
         if let Some(bar) = &self.bar {
             bar.reset();
             bar.enable_steady_tick(TICK);
-            bar.set_prefix(make_printable(prefix));
+            bar.set_prefix(make_label(prefix));
         }
     }
 
@@ -299,7 +299,7 @@ impl WorkloadBar {
         }
         self.drawn = Instant::now();
         let bar = self.bar.get_or_insert_with(make_workload_bar);
-        bar.set_message(make_printable(what));
+        bar.set_message(make_label(what));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
         bar.set_position((share.clamp(0.0, 1.0) * 100.0) as u64);
     }

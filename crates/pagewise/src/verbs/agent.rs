@@ -19,7 +19,7 @@ use anyhow::Context;
 use pagewise_agent::{Config, CpuBudget, FlashAccount};
 use pagewise_apply::{AgentFiles, Conflicts, read_agent_status, recover, state_folder};
 use pagewise_model::{
-    AgentDecision, AgentReport, AgentStatus, AgentTarget, Interval, Name, Refusal, grouped,
+    AgentDecision, AgentReport, AgentStatus, AgentTarget, Interval, Name, Refusal, group_digits,
 };
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_report::{json, text};
@@ -47,7 +47,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "agent acts on this machine; a recording has nothing to act on".to_owned();
-        anyhow::bail!(Refusal::advised(what, "omit --root"));
+        anyhow::bail!(Refusal::with_advice(what, "omit --root"));
     }
     if let Some(cli::AgentAct::Status) = args.act {
         return show_status(global, started);
@@ -89,7 +89,7 @@ fn count_targets(config: &Config) -> String {
     let devices = config.zram_targets().count() as u64;
     let count = |number: u64, thing: &str| match number {
         1 => format!("1 {thing}"),
-        more => format!("{} {thing}s", grouped(more)),
+        more => format!("{} {thing}s", group_digits(more)),
     };
     let aging =
         (cgroups > 0).then(|| format!("aging is switched on for {}", count(cgroups, "cgroup")));

@@ -6,7 +6,9 @@ use std::time::Duration;
 use pagewise_agent::{AgingSettings, AgingStep, AgingTarget, other_manager};
 use pagewise_apply::aging::{self, AgingBudget, AgingFailure};
 use pagewise_apply::state_folder;
-use pagewise_model::{AgentLimit, AgentLoop, AgentTarget, Aging, AgingEnd, AgingRecord, grouped};
+use pagewise_model::{
+    AgentLimit, AgentLoop, AgentTarget, Aging, AgingEnd, AgingRecord, group_digits,
+};
 use pagewise_observe::{HostRoot, Scope, memory_cgroups, process_names, refaults, snapshot};
 use pagewise_terminal::interrupt::Stop;
 
@@ -233,7 +235,7 @@ impl Cgroup {
 fn rate(per_second: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of pages")]
     let whole = per_second.round().max(0.0) as u64;
-    format!("{} refaults/s", grouped(whole))
+    format!("{} refaults/s", group_digits(whole))
 }
 
 fn describe_run(aging: &Aging) -> String {

@@ -40,9 +40,7 @@ fn is_current(set: &TrialSetting, knobs: &[KnobReading]) -> bool {
     };
     knobs.iter().find(named).is_some_and(|reading| {
         let is_switch = reading.knob.domain == Domain::Bool;
-        reading
-            .active_word()
-            .is_some_and(|live| {
+        reading.active_word().is_some_and(|live| {
             normalize_value(live, is_switch) == normalize_value(&set.value, is_switch)
         })
     })
