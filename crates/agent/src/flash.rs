@@ -12,7 +12,7 @@
 use pagewise_model::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The kernel counts units of this size, whatever the page size.
+/// Bytes in one unit of zram's `bd_stat` and `writeback_limit`: 4 KiB also on kernels with larger pages.
 pub const WRITEBACK_UNIT: u64 = 4096;
 const DAY: u64 = 86_400;
 

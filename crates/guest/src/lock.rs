@@ -54,7 +54,7 @@ impl Lock {
     }
 
     /// Takes an exclusive lock if it is free; does not make its file.
-    pub(crate) fn probe(path: &Path) -> Result<Held, Error> {
+    pub(crate) fn try_lock_existing(path: &Path) -> Result<Held, Error> {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Held::Gone),
             opened => opened.with_path(path)?,
@@ -112,11 +112,11 @@ mod tests {
     fn a_probe_makes_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        assert!(matches!(Lock::probe(&path).unwrap(), Held::Gone) && !path.exists());
+        assert!(matches!(Lock::try_lock_existing(&path).unwrap(), Held::Gone) && !path.exists());
         let alone = Lock::try_take(&path, Kind::Alone).unwrap();
-        assert!(matches!(Lock::probe(&path).unwrap(), Held::ByOther));
+        assert!(matches!(Lock::try_lock_existing(&path).unwrap(), Held::ByOther));
         drop(alone);
-        let taken = Lock::probe(&path).unwrap();
+        let taken = Lock::try_lock_existing(&path).unwrap();
         assert!(matches!(taken, Held::ByNobody(_)));
         assert!(Lock::try_take(&path, Kind::Alone).unwrap().is_none());
     }

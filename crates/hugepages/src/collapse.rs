@@ -210,7 +210,7 @@ impl<'a> Act<'a> {
     /// watched.
     fn recheck_subjects(&mut self) {
         for subject in self.subjects.iter_mut().filter(|subject| subject.memory.is_alive()) {
-            let why = subject.recheck();
+            let why = subject.recheck_allowed();
             let named = self.done.processes.iter_mut().find(|named| named.pid == subject.pid);
             if let Some(named) = named {
                 named.left_out = why;

@@ -114,7 +114,7 @@ impl Subject {
     }
 
     /// Checks again whether the process may have huge pages; returns the reason if not.
-    pub(crate) fn recheck(&mut self) -> Option<String> {
+    pub(crate) fn recheck_allowed(&mut self) -> Option<String> {
         self.allowed = is_thp_allowed(self.pid) != Some(false);
         (!self.allowed).then(|| ActError::SwitchedOff(self.pid).to_string())
     }

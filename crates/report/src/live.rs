@@ -169,7 +169,7 @@ pub fn shown_subjects(sample: &LiveSample, view: &LiveView) -> Vec<LiveSubject> 
 }
 
 /// At most `rows` rows, including the selected one.
-pub fn rows_around<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
+pub fn visible_rows<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
     let first = selected.map_or(0, |at| (at + 1).saturating_sub(rows));
     all.get(first..(first + rows).min(all.len())).unwrap_or_default()
 }

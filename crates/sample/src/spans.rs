@@ -84,7 +84,7 @@ impl Spans {
     }
 
     fn push_short(&mut self, run: Run, length: u32) {
-        if !self.extends_last(&run, length) {
+        if !self.try_extend_last(&run, length) {
             let Run { first, kind, huge, apart, .. } = run;
             let before = self.total;
             self.list.push(Span { first, before, length, held: length, kind, huge, apart });
@@ -95,7 +95,7 @@ impl Spans {
         }
     }
 
-    fn extends_last(&mut self, run: &Run, length: u32) -> bool {
+    fn try_extend_last(&mut self, run: &Run, length: u32) -> bool {
         let Some(last) = self.list.last_mut().filter(|last| {
             last.end() == run.first
                 && !last.is_coarse()

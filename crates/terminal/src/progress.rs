@@ -246,7 +246,7 @@ impl StepSpinner {
     pub fn note(&self, line: &str) {
         match &self.bar {
             Some(bar) if !bar.is_finished() => {
-                bar.println(make_printable(&format!("pagewise: {line}")))
+                bar.println(make_printable(&format!("pagewise: {line}")));
             }
             _ if self.quiet => {}
             _ => output::print_message(line),

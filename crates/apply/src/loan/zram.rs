@@ -301,8 +301,8 @@ fn devices_without_size(host: &dyn HostOps, before: &NewZram) -> Result<Vec<Devi
     Ok(later.filter(|device| !has_size(host, device.number)).collect())
 }
 
-/// Whether a zram device stores no more than a swap header, or part of one (column 1 of
-/// `mm_stat`).
+/// Whether a zram device stores at most 64 KiB (column 1 of `mm_stat`: size before compression). `mkswap` writes one
+/// page, and no page is larger than that: so nothing can be lost but a swap header, complete or interrupted.
 pub(crate) fn is_blank(host: &dyn HostOps, number: u32) -> bool {
     let stat = host.read(&format!("{}/mm_stat", sysfs(number))).unwrap_or_default();
     let stored = stat.split_whitespace().next().and_then(|stored| stored.parse::<u64>().ok());

@@ -95,7 +95,7 @@ impl Pages {
 
     /// Number of bytes of an incomplete page at the end of the file, which were not used.
     #[must_use]
-    pub fn left_over(&self) -> u64 {
+    pub fn unused_bytes(&self) -> u64 {
         self.left_over
     }
 
@@ -128,9 +128,9 @@ mod tests {
         let page = rustix::param::page_size();
         let file = vec![7; 2 * page + 5];
         let pages = Pages::read(&mut file.as_slice(), 9).unwrap();
-        assert_eq!((pages.count(), pages.left_over()), (2, 5));
+        assert_eq!((pages.count(), pages.unused_bytes()), (2, 5));
         let pages = Pages::read(&mut file.as_slice(), 1).unwrap();
-        assert_eq!((pages.count(), pages.left_over()), (1, 0));
+        assert_eq!((pages.count(), pages.unused_bytes()), (1, 0));
         assert!(matches!(Pages::read(&mut &file[..5], 9), Err(Error::NoPages)));
     }
 

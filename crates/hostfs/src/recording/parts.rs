@@ -346,7 +346,7 @@ impl Parts {
         if let Some(found) = self.why_unusable() {
             return Err(OpenError::NoRecording { label: Name::from(label).to_string(), found });
         }
-        self.move_whole_problems_first();
+        self.put_archive_problems_first();
         let manifest = match self.manifest.take() {
             Some(bytes) => Manifest::parse(&bytes, &mut self.troubles),
             None => Manifest::default(),
@@ -368,7 +368,7 @@ impl Parts {
 
     /// Moves the problems that concern the recording as a whole to the front, because only the
     /// first problems are kept.
-    fn move_whole_problems_first(&mut self) {
+    fn put_archive_problems_first(&mut self) {
         let mut whole = Vec::new();
         if let Some(why) = self.broken.take() {
             let path = if self.steps.taken > 0 { "steps" } else { "recording" };

@@ -104,12 +104,12 @@ fn describe_growth(grown: &Grown) -> String {
     let time = duration::format_rough(grown.seconds);
     let which = match grown.processes {
         ..=1 => format!("pid {}", grown.pid),
-        many => plural_of_processes(many),
+        many => format_many_processes(many),
     };
     format!("{} ({which}{group}) +{added} in {time}: {} → {}", grown.name, grown.from, grown.to)
 }
 
-fn plural_of_processes(number: u64) -> String {
+fn format_many_processes(number: u64) -> String {
     format!("{} processes", pagewise_model::group_digits(number))
 }
 

@@ -163,7 +163,7 @@ fn print_readings(page: &mut Page, group: &WorkingSet) {
     value(&mut table, "OOM kills", &group.oom_kills);
     value(&mut table, "unevictable", &group.unevictable);
     if let Some(idle) = &group.idle {
-        // the inactive list that is used contains only file pages: idle anonymous memory is unknown
+        // `None` if idle memory was estimated from the inactive file list, which contains no anonymous pages
         if let Some(anon) = idle.anon {
             add_computed(&mut table, "idle anonymous", Some(anon.to_string()), &method(idle));
         }

@@ -74,7 +74,7 @@ pub(super) fn remove_dead_tickets(queue: &Path) -> Result<(), Error> {
 /// Whether the run of a ticket is alive; otherwise the ticket is removed.
 fn is_waiting(queue: &Path, number: u64) -> Result<bool, Error> {
     let path = ticket_path(queue, number);
-    Ok(match Lock::probe(&path)? {
+    Ok(match Lock::try_lock_existing(&path)? {
         Held::ByOther => true,
         Held::ByNobody(_lock) => {
             let _ = fs::remove_file(&path);

@@ -108,7 +108,7 @@ fn offered_algorithms(
     let candidate = |name: &pagewise_model::Name| Compressor::new(name.as_str());
     let mut all: Vec<Compressor> = names.available.iter().map(candidate).collect();
     if setting.args.full && has_levels {
-        all.extend(add_levels(&all));
+        all.extend(compressors_with_levels(&all));
     }
     Ok(all)
 }
@@ -120,7 +120,7 @@ fn has_levels(number: u32) -> bool {
 
 /// The compression levels that users most often ask about, of the algorithms that this kernel
 /// offers.
-fn add_levels(offered: &[Compressor]) -> Vec<Compressor> {
+fn compressors_with_levels(offered: &[Compressor]) -> Vec<Compressor> {
     const LEVELS: [(&str, i32); 4] = [("zstd", 1), ("zstd", 9), ("lz4hc", 4), ("deflate", 1)];
     let offers = |name: &str| offered.iter().any(|one| one.algorithm.as_str() == name);
     let there = LEVELS.into_iter().filter(|(name, _)| offers(name));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pagewise_model::{HostVerdict, Interval, LiveChoice, LiveSample, LiveSubject, Snapshot};
 use pagewise_report::live::{
-    LiveFrame, LiveReplay, LiveView, LiveWindow, rows_around, shown_subjects,
+    LiveFrame, LiveReplay, LiveView, LiveWindow, shown_subjects, visible_rows,
 };
 use pagewise_report::text;
 use pagewise_terminal::live::{self, Key, LiveEvent, LiveScreen};
@@ -127,7 +127,7 @@ impl Shown {
         };
         LiveChoice {
             groups: self.view.groups,
-            shown: rows_around(&all, selected, rows).iter().filter_map(pid).collect(),
+            shown: visible_rows(&all, selected, rows).iter().filter_map(pid).collect(),
             open: self.view.open.clone(),
         }
     }

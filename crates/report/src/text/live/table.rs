@@ -7,7 +7,7 @@ use super::super::kit::{Page, Role};
 use super::super::process_table::describe_growth;
 use super::super::table::{Cell, Column, NONE, Table};
 use super::super::words::describe_stall;
-use crate::live::{LiveFrame, LiveView, rows_around, shown_groups, shown_processes};
+use crate::live::{LiveFrame, LiveView, shown_groups, shown_processes, visible_rows};
 
 /// Prints the table's title and at most `rows` rows.
 pub(super) fn print(page: &mut Page, frame: &LiveFrame<'_>, rows: usize) {
@@ -18,12 +18,12 @@ pub(super) fn print(page: &mut Page, frame: &LiveFrame<'_>, rows: usize) {
     if view.groups {
         let all = shown_groups(frame.sample, view);
         let is_selected = |group: &&LiveGroup| is_group(view, group);
-        let shown = rows_around(&all, all.iter().position(is_selected), rows);
+        let shown = visible_rows(&all, all.iter().position(is_selected), rows);
         print_groups(page, shown, view);
     } else {
         let all = shown_processes(frame.sample, view);
         let is_selected = |process: &&LiveProcess| is_process(view, process);
-        let shown = rows_around(&all, all.iter().position(is_selected), rows);
+        let shown = visible_rows(&all, all.iter().position(is_selected), rows);
         print_processes(page, shown, view);
     }
 }
