@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::host_loans::HostLoans;
 use pagewise_lab::experiment::{Control, ExperimentRuns, TrialEvent, conduct};
-use pagewise_model::arm::setting;
+use pagewise_model::arm::parse_setting;
 use pagewise_model::knob::{Access, Domain, KNOBS};
 use pagewise_model::lend::ZswapSpec;
 use pagewise_model::{Clock, Program, RunEnd, TrialArm, TrialRun, TrialSwap};
@@ -318,7 +318,7 @@ fn an_arm_without_swap_uses_none_although_the_host_has_some() {
     let device = format!("/dev/zram{}", place.loans.zram("64M"));
     crate::machine::run("mkswap", &[&device]);
     place.loans.swap_on(&device, 5);
-    let swappiness = vec![setting("vm.swappiness=100").unwrap()];
+    let swappiness = vec![parse_setting("vm.swappiness=100").unwrap()];
     let own = TrialArm { settings: swappiness, ..arm("hosts", None) };
     let twice = arm("again", None);
     let runs = place.conducted(&eating(vec![own, twice, arm("none", Some(Vec::new()))]));

@@ -211,8 +211,8 @@ impl Apart {
 }
 
 pub(crate) fn apart(image: &[u8], kernel: Kernel, algorithm: Algorithm, said: &Said) -> Apart {
-    let pool = kernel.pool(PAGE);
-    let mut stored = pool.nothing_stored();
+    let pool = kernel.pool_for_page_size(PAGE);
+    let mut stored = pool.empty_class_pages();
     let mut sizer = Sizer::new(algorithm, kernel.zstd);
     let (mut differ, mut ours, mut theirs) = (0, 0, 0);
     for (page, said) in image.chunks_exact(PAGE).zip(&said.sizes) {
@@ -235,7 +235,7 @@ pub(crate) fn apart(image: &[u8], kernel: Kernel, algorithm: Algorithm, said: &S
         theirs,
         used,
         said_used: said.used,
-        worn: (used as f64 * aging::wear(&pool, &stored)).ceil() as u64,
+        worn: (used as f64 * aging::estimate_wear(&pool, &stored)).ceil() as u64,
     }
 }
 

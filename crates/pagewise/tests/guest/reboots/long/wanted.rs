@@ -89,7 +89,7 @@ fn lasts(options: &[&str]) {
     let own = ["--memory", "512M", "--deadline", "5m"];
     let boots = reboots(&[&own[..], options].concat(), &texts);
     assert_eq!(boots.len(), texts.len(), "{boots:#?}");
-    let [planned, once, find_setting_set_twice, gone] = &boots[..] else { unreachable!() };
+    let [planned, once, twice, gone] = &boots[..] else { unreachable!() };
     let plan: Value = document(&planned.output, "plan");
     let steps = plan["steps"].as_array().unwrap();
     let set: Vec<&str> = steps
@@ -103,7 +103,7 @@ fn lasts(options: &[&str]) {
     assert!(steps.iter().all(|step| step["survives_reboot"] == true), "{plan:#}");
     answer_of_success(&planned.output, "apply");
     is_in_force(once);
-    is_in_force(find_setting_set_twice);
+    is_in_force(twice);
     answer_of_success(&twice.output, "undo");
     assert_eq!(answer(&twice.output, "difference"), ("", "0"));
     gone.assert_exited(0);
