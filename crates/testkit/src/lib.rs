@@ -27,7 +27,7 @@ mod work;
 
 pub use finding::finding;
 pub use lent::Lent;
-pub use loans::{Loans, note_made, read, run, take_turn, write};
+pub use loans::{Loans, note_made, read, remount_read_only, run, take_turn, write};
 pub use program::{ProgramRun, empty_folder, finish, folder_on_disk};
 pub use target::{Target, read_process, rollup, target_program};
 pub use thing::Thing;

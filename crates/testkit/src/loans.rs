@@ -170,6 +170,26 @@ pub fn write(path: &str, value: &str) {
     written.unwrap_or_else(|error| panic!("{path}: {error}"));
 }
 
+/// Mounts a file system again, read-only. While it is busy, this is tried again: a process that another test has just
+/// started has this process's descriptors until it runs its own program.
+///
+/// # Panics
+///
+/// If the file system stays busy, or for another reason.
+pub fn remount_read_only(folder: &str) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mut mount = Command::new("mount");
+        let output = mount.args(["-o", "remount,ro", folder]).output().expect("mount");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            return;
+        }
+        assert!(complaint.contains("busy") && Instant::now() < until, "{folder}: {complaint}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
 /// Runs a program that must succeed, and returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().expect(program);

@@ -361,7 +361,7 @@ fn undo_puts_back_what_a_journal_on_a_read_only_disk_names() {
     let knob = "vm.extfrag_threshold=499";
     place.borrower(&["zram:lz4", "swap", "group", "member", knob]).kill();
     assert_ne!(Machine::now(), before);
-    crate::machine::run("mount", &["-o", "remount,ro", &shown]);
+    pagewise_testkit::remount_read_only(&shown);
 
     let undo = place.undo(&[]);
     let listed = String::from_utf8_lossy(&undo.stdout).into_owned();
