@@ -7,7 +7,12 @@
 //! a reboot or a reset of the device it does not: then all that was granted counts as written. So an
 //! agent that is killed at any moment, or a machine that loses power, cannot exceed the limit.
 //!
-//! A day is a day of Unix time. If the clock is set to an earlier day, the later one stays in force.
+//! A day is a day of Unix time. If the clock is set to the day before, the later day stays in force. A
+//! recorded day further ahead than that was of a wrong clock: what was written then counts as written
+//! today, so that the limit is not spent until that day comes.
+//!
+//! If nothing is recorded, for example at the first start, all that the kernel has counted since the
+//! device was set up counts as written today: it may have been.
 
 use pagewise_model::Bytes;
 use serde::{Deserialize, Serialize};
@@ -36,20 +41,18 @@ impl FlashAccount {
     /// boot, `counter` is the kernel's.
     pub fn count(&mut self, unix_seconds: u64, epoch: &str, counter: Bytes) {
         let counter = counter.get();
-        let is_new = self.epoch.is_empty();
-        let written = if self.epoch == epoch && counter >= self.counter {
-            counter - self.counter
-        } else if is_new {
-            // nothing is known of what was written before the agent first saw the device
-            0
-        } else {
-            self.granted.saturating_add(counter)
-        };
         let day = unix_seconds / DAY;
         if day > self.day {
             self.day = day;
             self.written = 0;
+        } else if day + 1 < self.day {
+            self.day = day;
         }
+        let written = if self.epoch == epoch && counter >= self.counter {
+            counter - self.counter
+        } else {
+            self.granted.saturating_add(counter)
+        };
         self.written = self.written.saturating_add(written);
         self.granted = 0;
         epoch.clone_into(&mut self.epoch);
@@ -90,6 +93,8 @@ mod tests {
     fn what_others_write_counts_and_a_new_day_begins_with_the_whole_limit() {
         let limit = Bytes::new(10 * WRITEBACK_UNIT + 1);
         let mut account = FlashAccount::default();
+        account.count(at(2), EPOCH, Bytes::new(1 << 20));
+        assert_eq!(account.left(limit), Bytes::new(0), "it may have been written today");
         account.count(at(3), EPOCH, Bytes::new(1 << 20));
         assert_eq!(account.left(limit), Bytes::new(10 * WRITEBACK_UNIT));
         account.count(at(3), EPOCH, Bytes::new((1 << 20) + 4 * WRITEBACK_UNIT));
@@ -99,6 +104,17 @@ mod tests {
         assert_eq!(account.left(limit), Bytes::new(6 * WRITEBACK_UNIT), "the clock went back");
         account.count(at(4), EPOCH, Bytes::new((1 << 20) + 4 * WRITEBACK_UNIT));
         assert_eq!(account.left(limit), Bytes::new(10 * WRITEBACK_UNIT));
+    }
+
+    #[test]
+    fn a_day_of_a_clock_that_was_far_ahead_does_not_stay_in_force() {
+        let limit = Bytes::new(10 * WRITEBACK_UNIT);
+        let mut account = FlashAccount::default();
+        account.count(at(9000), EPOCH, Bytes::new(10 * WRITEBACK_UNIT));
+        account.count(at(3), EPOCH, Bytes::new(10 * WRITEBACK_UNIT));
+        assert_eq!(account.left(limit), Bytes::new(0), "written at the same time");
+        account.count(at(4), EPOCH, Bytes::new(10 * WRITEBACK_UNIT));
+        assert_eq!(account.left(limit), limit);
     }
 
     #[derive(Debug, Clone)]

@@ -122,7 +122,7 @@ pub fn unreclaimable_memory(group: &Cgroup) -> Option<Bytes> {
 }
 
 /// Anonymous memory of a group in RAM and in swap.
-/// [`Process::anonymous_memory`](pagewise_model::Process::anonymous_memory) is the same sum for a process.
+/// [`Process::anonymous`](pagewise_model::Process::anonymous) is the same sum for a process.
 ///
 /// `memory.current` is not suitable: the kernel updates it at once but `memory.stat` up to two
 /// seconds later, so their difference would show a burst of page cache as growth.

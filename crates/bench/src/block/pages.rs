@@ -51,7 +51,7 @@ impl Pages {
     }
 
     /// Reads the first pages of a file, at most `most`. The length of an incomplete last page is
-    /// [`Pages::left_over`].
+    /// [`Pages::unused_bytes`].
     ///
     /// # Errors
     /// If the file cannot be read or has no complete page.

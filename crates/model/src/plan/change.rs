@@ -16,7 +16,7 @@ pub enum Change {
         /// Name of the setting, such as `vm.swappiness`; if it exists several times, with the
         /// instance, as in `thp.size.enabled[64kB]`.
         target: String,
-        /// The value when the plan was made, as read by [`crate::knob::KnobReading::active`].
+        /// The value when the plan was made, as read by [`crate::knob::KnobReading::active_word`].
         from: String,
         /// The new value, in the kernel's spelling.
         to: String,

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use pagewise_agent::{Config, CpuBudget, FlashAccount};
+use pagewise_agent::{CpuBudget, FlashAccount};
 use pagewise_apply::{AgentFiles, Conflicts, read_agent_status, recover, state_folder};
 use pagewise_model::{
     AgentDecision, AgentReport, AgentStatus, AgentTarget, Interval, Name, Refusal, group_digits,
@@ -60,7 +60,7 @@ pub(super) fn run(
     let (stop, reload) = Stop::listen_with_reload()?;
     let files = if args.dry_run { None } else { Some(AgentFiles::open(&state_folder())?) };
     let mut agent = Agent::new(loaded, args, files, stop, reload)?;
-    agent.decide(None, format!("started; {}", count_targets(&agent.loaded.config)));
+    agent.decide(None, format!("started; {}", count_targets(&agent.loaded)));
     agent.undo_left_behind();
     agent.write_status();
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
@@ -84,7 +84,8 @@ fn show_status(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn count_targets(config: &Config) -> String {
+fn count_targets(loaded: &Loaded) -> String {
+    let config = &loaded.config;
     let cgroups = config.aging_targets().count() as u64;
     let devices = config.zram_targets().count() as u64;
     let count = |number: u64, thing: &str| match number {
@@ -96,7 +97,11 @@ fn count_targets(config: &Config) -> String {
     let zram = (devices > 0)
         .then(|| format!("the loop for zram is switched on for {}", count(devices, "device")));
     let all: Vec<String> = aging.into_iter().chain(zram).collect();
-    if all.is_empty() { "nothing is switched on".to_owned() } else { all.join("; ") }
+    match (all.is_empty(), loaded.paths.is_empty()) {
+        (false, _) => all.join("; "),
+        (true, false) => "nothing is switched on".to_owned(),
+        (true, true) => format!("{} does not exist; nothing is switched on", configuration::FILE),
+    }
 }
 
 /// What `--check` prints.
@@ -105,7 +110,7 @@ fn describe(loaded: &Loaded) -> String {
     for path in &loaded.paths {
         text.push_str(&format!("read {}\n", Name::from(path.as_str())));
     }
-    text.push_str(&format!("{}\n", count_targets(&loaded.config)));
+    text.push_str(&format!("{}\n", count_targets(loaded)));
     for (path, settings) in loaded.config.aging_targets() {
         text.push_str(&format!(
             "  {}: from {} refaults/s, at most {} agings per hour, read every {} s\n",
@@ -277,8 +282,7 @@ impl Agent {
                 if let Err(error) = self.set_targets() {
                     self.refused = Some(format!("{error:#}"));
                 }
-                let text =
-                    format!("read its configuration again; {}", count_targets(&self.loaded.config));
+                let text = format!("read its configuration again; {}", count_targets(&self.loaded));
                 self.decide(None, text);
             }
             Err(error) => {

@@ -124,6 +124,31 @@ fn a_record_outlives_a_kill_without_warning() {
     assert!(document["readings"].as_u64().unwrap() >= 3, "{document}");
 }
 
+/// A damaged part could be the one with the trouble, so `why` says that it was not read.
+#[test]
+fn a_damaged_record_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    for _ in 0..2 {
+        let monitor = Started::new(&record, &[]);
+        monitor.metrics();
+        monitor.end();
+    }
+    let why = || run(&["why", "--worst", "--record", record.to_str().unwrap()]);
+    let whole = why();
+    assert!(whole.status == 0 && !whole.err.contains("damaged"), "{}", whole.err);
+    let files = std::fs::read_dir(&record).unwrap().map(|entry| entry.unwrap().path());
+    let newest =
+        files.filter(|path| path.extension().is_some_and(|it| it == "ring")).max().unwrap();
+    let mut bytes = std::fs::read(&newest).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&newest, bytes).unwrap();
+    let damaged = why();
+    let said = format!("{}: a part of it is damaged", newest.display());
+    assert_eq!(damaged.err.matches(&said).count(), 1, "{}", damaged.err);
+}
+
 /// Clients that send nothing, never read, or send without end take the server for some seconds at
 /// most; then others are answered.
 #[test]

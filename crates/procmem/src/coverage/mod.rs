@@ -10,7 +10,7 @@
 //! If the kernel has PAGEMAP_SCAN, a single pass over the page tables is sufficient, which takes 3
 //! to 6 ms per GiB of base pages; the mappings are read from `maps`. Otherwise smaps says how much
 //! of each mapping is in huge pages, and pagemap is read entry by entry (module `walk`). If only
-//! the amount in huge pages is needed, [`share`] takes a tenth of the time.
+//! the amount in huge pages is needed, [`measure_share`] takes a tenth of the time.
 //!
 //! All of this takes the process's mmap lock for reading, for at most a millisecond at a time. If
 //! another task holds the lock, callers that cannot wait for it use [`run_with_timeout`].

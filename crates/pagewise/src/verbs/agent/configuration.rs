@@ -7,7 +7,7 @@ use pagewise_agent::{Config, ConfigFile, parse};
 use pagewise_observe::{ConfigurationLimits, read_configuration};
 
 /// The configuration file if the command line names no other.
-const FILE: &str = "/etc/pagewise/agent.toml";
+pub(super) const FILE: &str = "/etc/pagewise/agent.toml";
 /// A real file has a few lines.
 const LIMITS: ConfigurationLimits = ConfigurationLimits { bytes: 64 << 10, drop_ins: 100 };
 

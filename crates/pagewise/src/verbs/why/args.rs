@@ -24,7 +24,7 @@ pub(crate) struct Why {
     /// A time in UTC, such as 03:12, '2026-11-27 03:12' or 2026-11-27T03:12:05Z
     #[arg(value_name = "TIME", conflicts_with_all = ["since", "worst", "last_oom"])]
     pub(crate) time: Option<String>,
-    /// Explain the worst trouble of the last so many seconds, minutes, hours or days
+    /// Explain the worst trouble of this time until now, such as 30m or 24h; at most 24h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["worst", "last_oom"])]
     pub(crate) since: Option<Duration>,
     /// Explain the worst trouble of the whole record

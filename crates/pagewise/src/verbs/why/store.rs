@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where readings over time come from: the record of `pagewise monitor`, or a recording ([`Store`]).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use pagewise_model::{Name, Refusal};
 use pagewise_observe::{Replay, open_replay, unpack_replay};
-use pagewise_record::{ReadingSummary, Shelf, StoredFile};
+use pagewise_record::{ReadingSummary, Shelf, StoredFile, Unwhole};
 use pagewise_sandbox::Confinement;
+use pagewise_terminal::output;
 
 use super::times;
 use crate::verbs::monitor::record_folder;
@@ -108,7 +111,7 @@ impl Store {
             }
         }
         if all.is_empty() {
-            let what = "the record has no reading";
+            let what = "the record has no reading that can be read";
             let next = "is `pagewise monitor` running? it reads every 10 s";
             anyhow::bail!(Refusal::with_advice(what, next));
         }
@@ -171,10 +174,27 @@ fn for_replay_of_file(
     look: &mut dyn FnMut(&mut Replay) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     // an error means that the monitor has removed this file meanwhile
-    let Ok((bytes, _)) = shelf.recording(file.name) else { return Ok(()) };
+    let Ok((bytes, unwhole)) = shelf.recording(file.name) else { return Ok(()) };
+    if let Some(Unwhole::Damaged | Unwhole::NoMagic) = unwhole {
+        report_damage(shelf, file);
+    }
     match unpack_replay(&bytes[..], &file.name.to_string()) {
         Ok(mut replay) => look(&mut replay),
         Err(_) => Ok(()),
+    }
+}
+
+/// Says that a file is damaged, once for each file.
+fn report_damage(shelf: &Shelf, file: &StoredFile) {
+    static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let name = file.name.to_string();
+    if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
+        let path = shelf.path().join(name);
+        output::print_message(format_args!(
+            "{}: a part of it is damaged, and the readings from there on cannot be read: what they \
+             recorded is missing below",
+            Name::from(path.to_string_lossy().as_ref())
+        ));
     }
 }
 
