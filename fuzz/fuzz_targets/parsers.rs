@@ -119,7 +119,7 @@ fn replay(input: &[u8]) {
     };
     let page = text::trial(&tried, TextStyle { width: 80, colour: false });
     assert!(!page.contains(['\x1b', '\u{9b}']), "escapes are shown");
-    std::hint::black_box((page, pagewise_html::trial(&tried), json::trial(&tried)));
+    std::hint::black_box((page, pagewise_html::trial_page(&tried), json::trial(&tried)));
 }
 
 /// Like `apply`: parsed, checked as far as that does not need the machine, and shown.
