@@ -20,8 +20,7 @@ module=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$module/../.." && pwd)
 . "$module/inside.sh"
 
-folder=$("$project/xtask/scripts/debian-suite.sh" "$suite" "dkms-$suite" \
-	'?essential' make dkms openssl linux-headers-cloud-amd64)
+folder=$(dkms_suite "$suite")
 root=$folder/root
 cache_lock --exclusive "$folder"
 complete "$root"

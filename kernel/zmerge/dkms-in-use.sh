@@ -22,8 +22,7 @@ module=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$module/../.." && pwd)
 . "$module/inside.sh"
 
-folder=$("$project/xtask/scripts/debian-suite.sh" "$suite" "dkms-$suite" \
-	'?essential' make dkms openssl linux-headers-cloud-amd64)
+folder=$(dkms_suite "$suite")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cache_lock --exclusive "$folder"
@@ -96,7 +95,7 @@ left=$(find $root/etc $root/usr/src $root/usr/share/doc -name '*zmerge*' 2>/dev/
 echo "purged: nothing is left"
 END
 
-"$pagewise" lab guest --now --emulate --kernel "$suite" --cpus 2 --memory 1500M --deadline "${DEADLINE:-10m}" \
+"$pagewise" lab guest --emulate --kernel "$suite" --cpus 2 --memory 1500M --deadline "${DEADLINE:-10m}" \
 	--module ext4 --module zsmalloc --module lz4_compress --module lz4 --module lzo-rle \
 	--disk "$work/disk" --file "$work/in-use.sh:/in-use.sh" -- sh /in-use.sh
 echo "$suite: the package was removed while its module was in use"

@@ -6,6 +6,11 @@
 
 . "$project/xtask/scripts/cache.sh"
 
+# Prints the folder of a suite with its DKMS, compiler and headers, some 550 MB, which is fetched first if it is not cached.
+dkms_suite() {	# SUITE
+	"$project/xtask/scripts/debian-suite.sh" "$1" "dkms-$1" '?essential' make dkms openssl linux-headers-cloud-amd64
+}
+
 # A hash of the sources of zmerge.ko, because clones that share the cache may have different
 # sources.
 sources_hash() {

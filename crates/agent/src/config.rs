@@ -86,6 +86,8 @@ const FEWEST_REFAULTS: f64 = 50.0;
 const MOST_REFAULTS: f64 = 1e9;
 const CPU_SECONDS: (f64, f64) = (0.001, 60.0);
 const AGINGS: (f64, f64) = (1.0, 60.0);
+/// Maximum number of characters of a wrong value that an error repeats.
+const LONGEST_FOUND: usize = 80;
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
 const LONGEST_IDLE: Duration = Duration::from_secs(86_400);
@@ -195,7 +197,10 @@ impl Reader<'_> {
         config: &mut Config,
     ) -> Result<(), ConfigError> {
         let section = format!("aging.\"{}\"", path.get_ref());
-        let is_clean = |step: &str| !step.is_empty() && step != "." && step != "..";
+        // the kernel makes no cgroup whose name has a newline, and no file whose name has a zero byte or more bytes
+        let is_clean = |step: &str| {
+            !matches!(step, "" | "." | "..") && step.len() <= 255 && !step.contains(['\n', '\0'])
+        };
         let is_path =
             path.get_ref().strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_clean));
         if !is_path {
@@ -313,10 +318,11 @@ impl Reader<'_> {
     ) -> Result<Duration, ConfigError> {
         let time = text(value).and_then(|text| parse_duration_from(text, SHORTEST_INTERVAL).ok());
         let sane = time.filter(|time| *time <= longest);
-        let minutes = longest.as_secs() / 60;
-        sane.ok_or_else(|| {
-            self.wrong(name, value, &format!("a time from \"2s\" to \"{minutes}m\""))
-        })
+        let longest = match longest.as_secs() {
+            hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
+            seconds => format!("{}m", seconds / 60),
+        };
+        sane.ok_or_else(|| self.wrong(name, value, &format!("a time from \"2s\" to \"{longest}\"")))
     }
 
     fn size(&self, name: &str, value: &Value<'_>) -> Result<Bytes, ConfigError> {
@@ -340,7 +346,11 @@ impl Reader<'_> {
     fn wrong(&self, name: &str, value: &Value<'_>, expected: &str) -> ConfigError {
         let found = self.file.text.get(value.span()).unwrap_or_default();
         let line = found.lines().next().unwrap_or_default();
-        let what = format!("expected {expected}, found {line}");
+        let cut = line.char_indices().nth(LONGEST_FOUND).map(|(at, _)| &line[..at]);
+        let what = match cut {
+            Some(cut) => format!("expected {expected}, found {cut}…"),
+            None => format!("expected {expected}, found {line}"),
+        };
         self.error(value.span().start, Some(name.to_owned()), what)
     }
 
@@ -370,6 +380,12 @@ mod tests {
 
     fn refused(text: &str) -> String {
         parse(&[file("a.toml", text)]).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_long_wrong_value_is_cut() {
+        let why = refused(&format!("[aging.\"/web\"]\ninterval = \"{}\"", "é".repeat(60_000)));
+        assert!(why.ends_with("éé…") && why.len() < 400, "{why}");
     }
 
     #[test]
@@ -420,8 +436,8 @@ mod tests {
             assert!(why.contains("expected the name of a zram device"), "{why}");
         }
         for (line, expected) in [
-            ("idle_after = '25h'", "a time from \"2s\" to \"1440m\", found '25h'"),
-            ("interval = '2h'", "a time from \"2s\" to \"60m\", found '2h'"),
+            ("idle_after = '25h'", "a time from \"2s\" to \"24h\", found '25h'"),
+            ("interval = '2h'", "a time from \"2s\" to \"1h\", found '2h'"),
             ("flash_per_day = 5", "a size as \"256M\" or \"2G\", found 5"),
             ("recompress = 1", "true or false, found 1"),
             ("flash_per_dai = '1G'", "did you mean flash_per_day?"),
@@ -450,7 +466,8 @@ mod tests {
             refused("[aging.\"/web\"]\n\nagings_per_hour = 1.5"),
             "a.toml:3: aging.\"/web\".agings_per_hour: expected a whole number from 1 to 60, found 1.5"
         );
-        for path in ["web", "/", "/a/../b", "/a//b", "/a/"] {
+        let long = "/".to_owned() + &"a".repeat(256);
+        for path in ["web", "/", "/a/../b", "/a//b", "/a/", "/a\\nb", "/a\\u0000", &long] {
             let why = refused(&format!("[aging.\"{path}\"]"));
             assert!(why.contains("expected the path of a cgroup"), "{path}: {why}");
         }

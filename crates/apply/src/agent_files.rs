@@ -60,7 +60,18 @@ impl Advice for AgentFilesError {
             Self::Busy { .. } => {
                 "`pagewise agent status` says what it does; SIGHUP makes it read its configuration"
             }
-            Self::Folder(_) | Self::File { .. } => "run as root",
+            Self::Folder(FolderError::At { source, .. }) | Self::File { source, .. } => {
+                match source.kind() {
+                    io::ErrorKind::PermissionDenied => "run as root",
+                    io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem => {
+                        "make room there, or make it writable"
+                    }
+                    _ => "if the file is damaged or a link, remove it: the agent writes it again",
+                }
+            }
+            Self::Folder(FolderError::Untrusted { .. }) => {
+                "make the folder root's own, writable by nobody else, after a look at what is in it"
+            }
         };
         Some(next.to_owned())
     }

@@ -95,10 +95,10 @@ fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
         if parse_section(line.bytes).is_some() {
             return;
         }
-        let Some((parse_property, knob, value)) = parse_property(line.bytes) else { return };
+        let Some((property, knob, value)) = parse_property(line.bytes) else { return };
         let target = match knob {
             Some(knob) => Target::Knob { knob, instance: Some(Name::from(unit)) },
-            None => Target::Parameter(Name::from(format!("{unit} {parse_property}").as_str())),
+            None => Target::Parameter(Name::from(format!("{unit} {property}").as_str())),
         };
         all.add(target, value, line, effect);
     });

@@ -64,17 +64,15 @@ pub(super) fn find_unit_of_kill<'a>(log: &'a KernelLog, kill: &OomKill) -> Optio
 fn is_of_kill(unit: &UnitKill, kill: &OomKill) -> bool {
     let paths = [&kill.victim_group, &kill.group];
     let is_inside = paths.into_iter().flatten().any(|path| is_in(path, &unit.unit));
-    let (find_by_unit, of_kill) = (
+    let (by_unit, of_kill) = (
         time(unit.unix_seconds, unit.stamp.as_ref()),
         time(kill.unix_seconds, kill.stamp.as_ref()),
     );
-    is_inside
-        && is_same_machine(&unit.machine, &kill.machine)
-        && are_together(find_by_unit, of_kill)
+    is_inside && is_same_machine(&unit.machine, &kill.machine) && are_together(by_unit, of_kill)
 }
 
 fn is_of_program(unit: &UnitKill, kill: &UserKill) -> bool {
-    let (find_by_unit, of_kill) = (
+    let (by_unit, of_kill) = (
         time(unit.unix_seconds, unit.stamp.as_ref()),
         time(kill.unix_seconds, kill.stamp.as_ref()),
     );
@@ -82,7 +80,7 @@ fn is_of_program(unit: &UnitKill, kill: &UserKill) -> bool {
     kill.by == UserKiller::SystemdOomd
         && is_in(&kill.victim, &unit.unit)
         && is_same_machine(&unit.machine, &kill.machine)
-        && are_together(find_by_unit, of_kill)
+        && are_together(by_unit, of_kill)
 }
 
 /// Whether the cgroup with this path is the cgroup of the unit, or inside of it.

@@ -32,12 +32,12 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 
 fn finding(host: &Snapshot) -> Option<Finding> {
     let set = settings::number(host, KNOB).filter(|set| set.value != USUAL)?;
-    let (value, describe_effect) = (set.value, describe_effect(set.value));
+    let (value, effect) = (set.value, describe_effect(set.value));
     Some(Finding {
         id: RULE.id,
         about: None,
         severity: Severity::Info,
-        title: format!("vm.extfrag_threshold is {value}: {describe_effect}"),
+        title: format!("vm.extfrag_threshold is {value}: {effect}"),
         what: format!("vm.extfrag_threshold is {value}, and its default is {USUAL}."),
         why: "When no free block is large enough for an allocation, the kernel compacts memory if the memory \
               zone's fragmentation index (0 to 1000) is above this threshold, and reclaims pages otherwise. \

@@ -71,7 +71,7 @@ fn describe_drivers(host: &Snapshot) -> &'static str {
 }
 
 fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64) -> String {
-    let (describe_drivers, devices) = (describe_drivers(host), sized_devices(host).count());
+    let (drivers, devices) = (describe_drivers(host), sized_devices(host).count());
     let known =
         if ratio::measured_ratio(host).is_some() { "measured on this host" } else { "assumed" };
     let take = match devices {
@@ -84,9 +84,9 @@ fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: 
         String::new()
     };
     let promise = match devices {
-        1 => format!("The disksize of the {describe_drivers} device is"),
+        1 => format!("The disksize of the {drivers} device is"),
         more => {
-            let devices = count_of(more as u64, &format!("{describe_drivers} device"));
+            let devices = count_of(more as u64, &format!("{drivers} device"));
             format!("The disksize of {devices} adds up to")
         }
     };
