@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# For build-for.sh and debug/kernel.sh: runs programs of a suite that was unpacked into a folder,
-# with that folder as the root. The script that sources this file sets `module`, the folder of
-# zmerge's sources, and `project`.
+# For build-for.sh, debug/kernel.sh, dkms-for.sh and dkms-in-use.sh: runs programs of a suite that was
+# unpacked into a folder, with that folder as the root. The script that sources this file sets `module`,
+# the folder of zmerge's sources, and `project`.
 
 . "$project/xtask/scripts/cache.sh"
 

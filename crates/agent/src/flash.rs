@@ -14,11 +14,9 @@
 //! If nothing is recorded, for example at the first start, all that the kernel has counted since the
 //! device was set up counts as written today: it may have been.
 
-use pagewise_model::Bytes;
+use pagewise_model::{BdStat, Bytes};
 use serde::{Deserialize, Serialize};
 
-/// Bytes in one unit of zram's `bd_stat` and `writeback_limit`: 4 KiB also on kernels with larger pages.
-pub const WRITEBACK_UNIT: u64 = 4096;
 const DAY: u64 = 86_400;
 
 /// What a device wrote today, as it is kept across restarts.
@@ -62,7 +60,7 @@ impl FlashAccount {
     /// What may still be written today, in whole units.
     pub fn left(&self, per_day: Bytes) -> Bytes {
         let left = per_day.get().saturating_sub(self.written.saturating_add(self.granted));
-        Bytes::new(left - left % WRITEBACK_UNIT)
+        Bytes::new(left - left % BdStat::UNIT)
     }
 
     /// Records that up to this many bytes may be written from now on. It has to be on disk before they
@@ -91,29 +89,29 @@ mod tests {
 
     #[test]
     fn what_others_write_counts_and_a_new_day_begins_with_the_whole_limit() {
-        let limit = Bytes::new(10 * WRITEBACK_UNIT + 1);
+        let limit = Bytes::new(10 * BdStat::UNIT + 1);
         let mut account = FlashAccount::default();
         account.count(at(2), EPOCH, Bytes::new(1 << 20));
         assert_eq!(account.left(limit), Bytes::new(0), "it may have been written today");
         account.count(at(3), EPOCH, Bytes::new(1 << 20));
-        assert_eq!(account.left(limit), Bytes::new(10 * WRITEBACK_UNIT));
-        account.count(at(3), EPOCH, Bytes::new((1 << 20) + 4 * WRITEBACK_UNIT));
-        assert_eq!(account.left(limit), Bytes::new(6 * WRITEBACK_UNIT));
-        assert_eq!(account.written(), Bytes::new(4 * WRITEBACK_UNIT));
-        account.count(at(2), EPOCH, Bytes::new((1 << 20) + 4 * WRITEBACK_UNIT));
-        assert_eq!(account.left(limit), Bytes::new(6 * WRITEBACK_UNIT), "the clock went back");
-        account.count(at(4), EPOCH, Bytes::new((1 << 20) + 4 * WRITEBACK_UNIT));
-        assert_eq!(account.left(limit), Bytes::new(10 * WRITEBACK_UNIT));
+        assert_eq!(account.left(limit), Bytes::new(10 * BdStat::UNIT));
+        account.count(at(3), EPOCH, Bytes::new((1 << 20) + 4 * BdStat::UNIT));
+        assert_eq!(account.left(limit), Bytes::new(6 * BdStat::UNIT));
+        assert_eq!(account.written(), Bytes::new(4 * BdStat::UNIT));
+        account.count(at(2), EPOCH, Bytes::new((1 << 20) + 4 * BdStat::UNIT));
+        assert_eq!(account.left(limit), Bytes::new(6 * BdStat::UNIT), "the clock went back");
+        account.count(at(4), EPOCH, Bytes::new((1 << 20) + 4 * BdStat::UNIT));
+        assert_eq!(account.left(limit), Bytes::new(10 * BdStat::UNIT));
     }
 
     #[test]
     fn a_day_of_a_clock_that_was_far_ahead_does_not_stay_in_force() {
-        let limit = Bytes::new(10 * WRITEBACK_UNIT);
+        let limit = Bytes::new(10 * BdStat::UNIT);
         let mut account = FlashAccount::default();
-        account.count(at(9000), EPOCH, Bytes::new(10 * WRITEBACK_UNIT));
-        account.count(at(3), EPOCH, Bytes::new(10 * WRITEBACK_UNIT));
+        account.count(at(9000), EPOCH, Bytes::new(10 * BdStat::UNIT));
+        account.count(at(3), EPOCH, Bytes::new(10 * BdStat::UNIT));
         assert_eq!(account.left(limit), Bytes::new(0), "written at the same time");
-        account.count(at(4), EPOCH, Bytes::new(10 * WRITEBACK_UNIT));
+        account.count(at(4), EPOCH, Bytes::new(10 * BdStat::UNIT));
         assert_eq!(account.left(limit), limit);
     }
 
@@ -146,7 +144,7 @@ mod tests {
             limit in 0u64..100,
             events in proptest::collection::vec(event(), 1..100),
         ) {
-            let limit = Bytes::new(limit * WRITEBACK_UNIT);
+            let limit = Bytes::new(limit * BdStat::UNIT);
             let (mut now, mut boot, mut counter) = (0u64, 0u32, 0u64);
             let mut by_day = std::collections::BTreeMap::<u64, u64>::new();
             // what is on disk; the agent's own copy ends with it
@@ -156,11 +154,11 @@ mod tests {
                 let mut account = disk.clone();
                 account.count(now, &epoch, Bytes::new(counter));
                 let mut write = |wanted: u64, share: u8, account: &mut FlashAccount| {
-                    let granted = account.left(limit).get().min(wanted * WRITEBACK_UNIT);
+                    let granted = account.left(limit).get().min(wanted * BdStat::UNIT);
                     account.grant(Bytes::new(granted));
-                    let units = granted / WRITEBACK_UNIT * u64::from(share) / 100;
-                    *by_day.entry(now / DAY).or_default() += units * WRITEBACK_UNIT;
-                    units * WRITEBACK_UNIT
+                    let units = granted / BdStat::UNIT * u64::from(share) / 100;
+                    *by_day.entry(now / DAY).or_default() += units * BdStat::UNIT;
+                    units * BdStat::UNIT
                 };
                 match event {
                     Event::Write { wanted, share } => {
@@ -188,7 +186,7 @@ mod tests {
             let (mut account, mut counter) = (FlashAccount::default(), 0);
             account.count(at(0), EPOCH, Bytes::new(0));
             loop {
-                let granted = account.left(limit).get().min(slice * WRITEBACK_UNIT);
+                let granted = account.left(limit).get().min(slice * BdStat::UNIT);
                 if granted == 0 {
                     break;
                 }
@@ -196,7 +194,7 @@ mod tests {
                 counter += granted;
                 account.count(at(0), EPOCH, Bytes::new(counter));
             }
-            prop_assert_eq!(counter, limit.get() / WRITEBACK_UNIT * WRITEBACK_UNIT);
+            prop_assert_eq!(counter, limit.get() / BdStat::UNIT * BdStat::UNIT);
         }
     }
 }

@@ -15,6 +15,6 @@ mod zram;
 pub use aging::{AgingStep, AgingTarget, Youngest};
 pub use budget::CpuBudget;
 pub use config::{AgingSettings, Config, ConfigError, ConfigFile, parse};
-pub use flash::{FlashAccount, WRITEBACK_UNIT};
+pub use flash::FlashAccount;
 pub use managers::other_manager;
 pub use zram::{ZramReading, ZramRound, ZramSettings, ZramStep, ZramTarget};

@@ -245,7 +245,7 @@ fn io_stat(host: &HostRoot, path: &str) -> IoStat {
 
 fn bd_stat(host: &HostRoot, path: &str) -> BdStat {
     let size = |units: Reading<u64>| {
-        let bytes = |units: u64| units.checked_mul(4).and_then(Bytes::from_kib);
+        let bytes = |units: u64| units.checked_mul(BdStat::UNIT).map(Bytes::new);
         units.and_then(|units| bytes(units).ok_or("larger than any device".into()))
     };
     let [held, reads, writes] = columns_at(host, path, 3).map(size);

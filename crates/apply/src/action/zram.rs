@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use pagewise_model::lend::KnobSetting;
 use pagewise_model::undo::{Outcome, Recovered};
-use pagewise_model::{Advice, Bytes};
+use pagewise_model::{Advice, BdStat, Bytes};
 use rustix::io::Errno;
 
 use crate::error::{Doing, Error};
@@ -25,8 +25,6 @@ use crate::loan::zram;
 use crate::recover::boot_id;
 use crate::session::Session;
 
-/// `writeback_limit` counts units of this size, whatever the page size.
-const UNIT: u64 = 4096;
 const LIMIT: &str = "writeback_limit";
 const ENABLE: &str = "writeback_limit_enable";
 
@@ -201,7 +199,7 @@ impl Writeback {
         if epoch(self.number).as_deref() != Some(&self.epoch) {
             return Err(ZramError::Gone(self.number));
         }
-        write(self.number, LIMIT, &(most.get() / UNIT).to_string())?;
+        write(self.number, LIMIT, &(most.get() / BdStat::UNIT).to_string())?;
         let written = write(self.number, "writeback", kind);
         let host = Live::new().doing(|| "/".to_owned())?;
         let is_spent = read(&host, self.number, LIMIT)? == "0";

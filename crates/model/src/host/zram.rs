@@ -176,6 +176,11 @@ pub struct BdStat {
     pub writes: Reading<Bytes>,
 }
 
+impl BdStat {
+    /// Bytes in one unit of `bd_stat` and of `writeback_limit`: 4 KiB also on kernels with larger pages.
+    pub const UNIT: u64 = 4096;
+}
+
 /// The device's `debug_stat`: counters without a stable meaning across kernel versions.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the kernel's word for it")]
