@@ -522,8 +522,44 @@ fn events(moments: &[Moment], chosen: Option<Span>) -> (Vec<IncidentEvent>, Vec<
     (teller.events, change)
 }
 
+/// Returns the times without a reading, each with its begin and its end in seconds since 1970: those
+/// that an event of the kind [`IncidentEventKind::Gap`] reports, and those in which the machine
+/// booted.
+pub fn holes(moments: &[Moment]) -> Vec<[f64; 2]> {
+    let usual = usual_seconds(moments);
+    let is_hole =
+        |before: &Moment, now: &Moment| before.boot != now.boot || is_gap(before, now, usual);
+    let pairs = moments.windows(2).filter_map(|pair| match pair {
+        [before, now] if is_hole(before, now) => Some([before.unix_seconds, now.unix_seconds]),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// Returns the times without a reading, as [`holes`] does, if only the times of the readings are
+/// known. `times` must be in order.
+pub fn holes_between(times: &[f64]) -> Vec<[f64; 2]> {
+    let pairs = || times.windows(2).filter_map(|pair| <[f64; 2]>::try_from(pair).ok());
+    let usual = lower_quartile(pairs().map(|[before, now]| now - before).collect());
+    pairs().filter(|[before, now]| now - before > longest_usual(usual)).collect()
+}
+
+/// Whether readings are missing between two neighbouring readings of one boot.
+fn is_gap(before: &Moment, now: &Moment, usual: f64) -> bool {
+    now.unix_seconds - before.unix_seconds > longest_usual(usual)
+}
+
+/// The longest time between two readings that is no gap, if there are usually this many seconds
+/// between them.
+fn longest_usual(usual: f64) -> f64 {
+    (usual * GAP).max(SHORTEST_GAP)
+}
+
 fn usual_seconds(moments: &[Moment]) -> f64 {
-    let mut all: Vec<f64> = moments.iter().filter_map(|moment| moment.seconds).collect();
+    lower_quartile(moments.iter().filter_map(|moment| moment.seconds).collect())
+}
+
+fn lower_quartile(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
     // a quartile and not the median: a host that is short of memory may have more gaps than
     // readings
@@ -561,7 +597,7 @@ impl Teller {
             return;
         }
         let passed = at - before.unix_seconds;
-        if passed > (usual * GAP).max(SHORTEST_GAP) {
+        if is_gap(before, now, usual) {
             let text = format!(
                 "no reading for {} before this",
                 pagewise_model::duration::format_rough(passed)

@@ -17,8 +17,10 @@ mod svg;
 mod testing;
 mod trial;
 mod watched;
+mod why;
 
 pub use answers::{bench_page, doctor_page, scan_page, thp_page};
 pub use report::report_page;
 pub use trial::trial_page;
 pub use watched::watched_page;
+pub use why::why_page;

@@ -151,7 +151,8 @@ fn round_position([x, y]: [f64; 2]) -> (i32, i32) {
     (x.round() as i32, y.round() as i32)
 }
 
-fn colour(class: &str) -> RGBColor {
+/// The colour of areas of a CSS class on a light screen.
+pub(crate) fn colour(class: &str) -> RGBColor {
     AREAS.iter().find(|(name, _)| *name == class).map_or(INK, |(_, colour)| *colour)
 }
 

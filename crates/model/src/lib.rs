@@ -23,7 +23,8 @@ pub use advice::{
     FindingChange, GroupVerdict, Grown, GrownArea, HostVerdict, IdleMemory, IdleMethod, Incident,
     IncidentEvent, IncidentEventKind, KnownFinding, KnownFindings, Level, LimitAdvice, LimitSurvey,
     LimitVerdict, NamedValue, NextCommand, ProcessUse, Refusal, RuleExplanation, Section,
-    ServiceState, Severity, Subject, Trouble, WatchCost, WatchedMemory, WatchedProcess, WorkingSet,
+    ServiceState, Severity, Subject, Trouble, UnreadFile, WatchCost, WatchedMemory, WatchedProcess,
+    WorkingSet,
 };
 pub use bench::{
     Access, AlgorithmEstimate, BackingTraffic, BenchInput, BenchLayer, BenchRow, Benchmark,

@@ -26,4 +26,4 @@ pub use frame::{FrameReader, Unwhole};
 pub use index::ReadingSummary;
 pub use name::FileName;
 pub use ring::{Added, Ring, RingError, RingLimits};
-pub use shelf::{Shelf, ShelfError, StoredFile};
+pub use shelf::{Shelf, ShelfError, StoredFile, Summaries};

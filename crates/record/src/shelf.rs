@@ -46,6 +46,9 @@ pub struct StoredFile {
     pub changed_unix_seconds: i64,
 }
 
+/// The time and the counters of each reading in a file, and why the file is incomplete, if it is.
+pub type Summaries = (Vec<ReadingSummary>, Option<Unwhole>);
+
 /// The folder of a ring, opened for reading. A process may write the ring at the same time.
 #[derive(Debug)]
 pub struct Shelf {
@@ -117,17 +120,20 @@ impl Shelf {
         Ok(files)
     }
 
-    /// Returns the time and the counters of each reading in a file, from the file's index. `None`
-    /// if the index does not contain all readings that [`Self::recording`] would return.
+    /// Returns the time and the counters of each reading in a file, from the file's index, and the
+    /// reason if the file is incomplete. `None` if the index does not contain all readings that
+    /// [`Self::recording`] would return.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn summaries(&self, name: FileName) -> Result<Option<Vec<ReadingSummary>>, ShelfError> {
+    pub fn summaries(&self, name: FileName) -> Result<Option<Summaries>, ShelfError> {
         // if there is no index, the file need not be read
         let Ok(index) = self.read(&name.index_name()) else { return Ok(None) };
         let bytes = self.read(&name.to_string())?;
-        let frames: Vec<u32> = FrameReader::new(&bytes).map(crc32fast::hash).collect();
-        Ok(index::parse_summaries(&index, &frames))
+        let mut reader = FrameReader::new(&bytes);
+        let frames: Vec<u32> = reader.by_ref().map(crc32fast::hash).collect();
+        let summaries = index::parse_summaries(&index, &frames);
+        Ok(summaries.map(|summaries| (summaries, reader.reason_if_incomplete())))
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>, ShelfError> {

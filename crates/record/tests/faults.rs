@@ -91,7 +91,7 @@ fn numbers(folder: &Path) -> Vec<u64> {
                 }
             }
         }
-        if let Some(found) = shelf.summaries(file.name).unwrap() {
+        if let Some((found, _)) = shelf.summaries(file.name).unwrap() {
             assert_eq!(found, summaries, "{}", file.name);
         }
     }

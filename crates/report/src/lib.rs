@@ -4,6 +4,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+pub mod course;
 pub mod csv;
 mod huge;
 pub mod json;

@@ -19,7 +19,7 @@ use pagewise_model::{
     IdleMemory, IdleMethod, Incident, IncidentEvent, IncidentEventKind, Interval, Level, Limit,
     LimitAdvice, LimitSurvey, LimitVerdict, Name, NamedValue, NextCommand, Percent, PinnedCode,
     PinnedFile, ProcessUse, Reading, Relation, Section, SettingChange, SizeChange, Snapshot,
-    Source, Trouble, WatchCost, WorkingSet,
+    Source, Trouble, UnreadFile, WatchCost, WorkingSet,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -107,6 +107,11 @@ fn incident() -> Incident {
         }],
         change: vec!["sudo systemctl set-property backup.service MemoryHigh=400M".to_owned()],
         unknown: vec!["which processes were killed: the kernel log needs root".to_owned()],
+        unread: vec![UnreadFile {
+            path: Name::from("/var/lib/pagewise/record/1795822500-0001.ring"),
+            why: "a part of it is damaged, and the readings from there on are missing".to_owned(),
+            readable_until_unix_seconds: Some(1_795_822_600.0),
+        }],
     }
 }
 

@@ -149,6 +149,13 @@ fn settings_and_gaps_are_told() {
     let kinds = [(80.0, IncidentEventKind::Setting), (750.0, IncidentEventKind::Gap)];
     assert_eq!(told(&incident), kinds);
     assert_eq!(incident.events[0].text, "vm.swappiness was set from 60 to 10");
+    // a picture has its hole where the event is; a boot is a hole, however short
+    assert_eq!(holes(&all), [[1e9 + 140.0, 1e9 + 750.0]]);
+    let times: Vec<f64> = all.iter().map(|one| one.unix_seconds).collect();
+    assert_eq!(holes_between(&times), holes(&all));
+    all[3..].iter_mut().for_each(|one| one.boot = Some(Name::from("boot-2")));
+    assert_eq!(holes(&all)[0], [1e9 + 20.0, 1e9 + 30.0]);
+    assert_eq!((holes(&all[..1]).len(), holes(&[]).len(), holes_between(&[]).len()), (0, 0, 0));
 }
 
 #[test]

@@ -6,11 +6,14 @@
 //! by another colour if the reader's screen is dark.
 
 mod colours;
+mod incident;
 mod pareto;
 mod plane;
 mod trial;
 mod watched;
 
+pub(crate) use incident::KILL_LINES;
+pub use incident::draw_incident;
 pub use pareto::draw_pareto;
 pub use trial::{draw_arms, draw_intervals, draw_latencies, draw_pairs, draw_runs, draw_settling};
 pub use watched::draw_watched;

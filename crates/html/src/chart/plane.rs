@@ -27,19 +27,21 @@ pub(super) type Point = (f64, f64);
 
 /// The labels of an axis.
 #[derive(Clone, Copy)]
-pub(super) enum Scale {
+pub(super) enum Scale<'a> {
     /// The axis has no labels; names are drawn beside it separately.
     Unnamed,
     Plain,
     /// A logarithmic axis; the function formats a value for its label.
     Powers(fn(f64) -> String),
+    /// Labels at these values, such as times or sizes.
+    Marks(&'a [(f64, String)]),
 }
 
 /// An axis of a chart: its title and its range.
 pub(super) struct Axis<'a> {
     pub(super) title: &'a str,
     pub(super) ends: [f64; 2],
-    pub(super) scale: Scale,
+    pub(super) scale: Scale<'a>,
 }
 
 /// The axes, title and legend of a chart, before anything is drawn into it.
@@ -132,7 +134,26 @@ fn draw_mesh(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
         mesh.disable_y_mesh();
     }
     mesh.draw()?;
+    draw_marks(plane, axes)?;
     draw_powers(plane, axes)
+}
+
+/// Draws grid lines and labels at given values.
+fn draw_marks(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
+    let (x, y) = (axes.across.ends, axes.up.ends);
+    if let Scale::Marks(marks) = axes.up.scale {
+        for (at, label) in marks {
+            draw_line(plane, [(x[0], *at), (x[1], *at)], &GRID, 1)?;
+            draw_label(plane, label, (x[0], *at))?;
+        }
+    }
+    if let Scale::Marks(marks) = axes.across.scale {
+        for (at, label) in marks {
+            draw_line(plane, [(*at, y[0]), (*at, y[1])], &GRID, 1)?;
+            draw_below(plane, label, (*at, y[0]))?;
+        }
+    }
+    Ok(())
 }
 
 /// Draws grid lines and labels of logarithmic axes.
@@ -232,6 +253,11 @@ pub(super) fn draw_dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &
 /// outside of it.
 pub(super) fn draw_label(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
     draw_beside(plane, text, at, (-22, 0), Pos::new(HPos::Right, VPos::Center))
+}
+
+/// Draws a remark, centred at a point inside of the axes.
+pub(super) fn draw_remark(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
+    draw_beside(plane, text, at, (0, 0), Pos::new(HPos::Center, VPos::Center))
 }
 
 fn draw_below(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {

@@ -26,7 +26,7 @@ fn bar(parts: &[MemoryPart], total: Bytes) -> String {
         let width = length(part.bytes.get(), total.get(), WIDTH).min(WIDTH - x);
         if width >= 1.0 {
             // a gap separates neighbouring parts, so that they can be distinguished without colours
-            svg.draw_area(class(part), [x + 1.0, 1.0], [width - 1.0, HEIGHT - 1.0]);
+            svg.draw_area(class(part.name, part.role), [x + 1.0, 1.0], [width - 1.0, HEIGHT - 1.0]);
         }
         if width >= NAMED {
             let at = [x + width / 2.0, HEIGHT + 16.0];
@@ -50,7 +50,7 @@ fn table(parts: &[MemoryPart], total: Bytes) -> String {
         text += &format!(
             "<tr><th scope=\"row\"><span class=\"swatch {}\"></span>{}</th>\
              <td class=\"number\">{}</td><td class=\"number\">{share}</td><td>{}</td></tr>\n",
-            class(part),
+            class(part.name, part.role),
             escape(part.name),
             part.bytes,
             escape(&part.meaning)
@@ -59,14 +59,15 @@ fn table(parts: &[MemoryPart], total: Bytes) -> String {
     text + "</tbody></table>"
 }
 
-fn class(part: &MemoryPart) -> &'static str {
-    match part.role {
+/// The CSS class of a use of memory.
+pub(crate) fn class(name: &str, role: Role) -> &'static str {
+    match role {
         Role::Anon => "f-anon",
         Role::Shmem => "f-shmem",
         Role::File => "f-file",
         Role::Kernel => "f-kernel",
         Role::Compressed => "f-compressed",
-        _ if part.name == "free" => "f-free",
+        _ if name == "free" => "f-free",
         _ => "f-rest",
     }
 }

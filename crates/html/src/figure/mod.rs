@@ -14,7 +14,7 @@ mod zram;
 pub(crate) use effective::draw_effective_memory;
 pub(crate) use huge::draw_huge_pages;
 pub(crate) use kills::draw_kills;
-pub(crate) use memory::draw_memory;
+pub(crate) use memory::{class as class_of_use, draw_memory};
 pub(crate) use pressure::draw_pressure;
 pub(crate) use ratios::draw_ratios;
 pub(crate) use zones::draw_zones;

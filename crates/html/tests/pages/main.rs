@@ -14,3 +14,4 @@ mod report;
 #[path = "../../../report/tests/trial/mod.rs"]
 mod trial;
 mod trials;
+mod why;

@@ -30,6 +30,21 @@ pub struct Incident {
     pub change: Vec<String>,
     /// What could not be judged, and why.
     pub unknown: Vec<String>,
+    /// Files of the record or recording that could not be read completely. The readings that are
+    /// missing may be anywhere in the record, not only in the period that was examined.
+    pub unread: Vec<UnreadFile>,
+}
+
+/// A file of readings over time of which a part could not be read.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct UnreadFile {
+    /// Path of the file.
+    pub path: Name,
+    /// Why a part of it could not be read, in a sentence.
+    pub why: String,
+    /// Time of the last reading before the part that could not be read, in seconds since 1970;
+    /// `null` if no reading of the file could be read.
+    pub readable_until_unix_seconds: Option<f64>,
 }
 
 /// A period in which memory was short.

@@ -17,7 +17,9 @@ mod working_set;
 pub use actor::Actor;
 pub use explanation::{Bar, Explanation, NamedValue, NextCommand, Section};
 pub use finding::{Evidence, Finding, Severity};
-pub use incident::{Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, Trouble};
+pub use incident::{
+    Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, Trouble, UnreadFile,
+};
 pub use known_findings::{ChangedFinding, EndReason, FindingChange, KnownFinding, KnownFindings};
 pub use refusal::{Advice, Refusal};
 pub use rule::RuleExplanation;

@@ -82,6 +82,9 @@ fn read_at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[
     typed.sort_by(f64::total_cmp);
     let [before, after] = typed.map(|time| read_at_time(&store, &summaries, time));
     let (before, after) = (before?, after?);
+    for file in store.unread() {
+        output::print_message(format_args!("{}: {}", file.path, file.why));
+    }
     let [then, now] = [&before, &after].map(|interval| interval.end.taken.unix_seconds);
     if then == now {
         let what =

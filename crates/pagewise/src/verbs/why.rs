@@ -14,15 +14,17 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Context;
-use pagewise_decide::incident::{Around, Moment, explain};
+use pagewise_decide::incident::{Around, Moment, explain, holes, holes_between};
 use pagewise_model::{Incident, Interval, Refusal, Snapshot};
 use pagewise_observe::{Scope, snapshot};
 use pagewise_record::ReadingSummary;
+use pagewise_report::course::{CoursePoint, MemoryCourse, PressurePoint};
 use pagewise_report::{json, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::progress::StepSpinner;
 use pagewise_terminal::{Global, Outcome, output, screen};
 
+use super::new_page::NewPage;
 use crate::cli;
 use store::Store;
 
@@ -33,6 +35,8 @@ const AFTER: f64 = 600.0;
 const DAY: f64 = 86_400.0;
 
 pub(super) fn run(global: &Global, args: &cli::Why, started: CostMeter) -> anyhow::Result<Outcome> {
+    // create the file before this process gives up the right to create files
+    let page = NewPage::start(args.html.as_deref())?;
     let store = match &global.root {
         Some(path) => Store::recording(path),
         None => Store::record(args.record.as_ref())?,
@@ -51,18 +55,27 @@ pub(super) fn run(global: &Global, args: &cli::Why, started: CostMeter) -> anyho
     };
     let center = find_time(&summaries, wanted, last)?;
     shown.set_step("judging the readings around that time");
-    let (incident, end) = judge_around(&store, center)?;
+    let Judged { mut incident, mut course, end } = judge_around(&store, center)?;
+    incident.unread = store.unread();
     shown.end();
     if args.record.is_none() && !store.is_recording() && !global.quiet && !global.json {
         output::print_message(format_args!("read the record in {}", store.path()));
     }
-    let printed = if global.json {
-        let cost = cost::measure_since(started, &Interval::single(Snapshot::default()));
-        json::why(&incident, &end, cost)
-    } else {
-        text::incident(&incident, screen::text_style(global))
-    };
-    output::print_answer(global, &printed)?;
+    if page.is_some() {
+        add_whole_record(&mut course, &summaries);
+    }
+    NewPage::write_or_print(
+        page,
+        global,
+        || pagewise_html::why_page(&incident, &course, &end),
+        || {
+            if global.json {
+                let cost = cost::measure_since(started, &Interval::single(Snapshot::default()));
+                return json::why(&incident, &end, cost);
+            }
+            text::incident(&incident, screen::text_style(global))
+        },
+    )?;
     Ok(if incident.trouble.is_some() { Outcome::Findings } else { Outcome::Done })
 }
 
@@ -116,17 +129,44 @@ struct Course {
 impl Course {
     fn add_summary(&mut self, now: &ReadingSummary) {
         let Some(before) = self.before.replace(*now) else { return };
-        if now.kills.zip(before.kills).is_some_and(|(now, then)| now > then) {
+        if has_new_kill(&before, now) {
             self.last_kill = Some(now.unix_seconds);
         }
-        let waited = now.stalled_us.zip(before.stalled_us);
-        let waited = waited.and_then(|(now, then)| now.checked_sub(then));
-        let passed = (now.unix_seconds - before.unix_seconds).max(0.1);
-        let part = waited.map(|waited| waited as f64 / 1e6 / passed);
-        if let Some(part) = part.filter(|part| self.worst.is_none_or(|(worst, _)| *part >= worst)) {
+        if let Some(part) = waiting_part(&before, now)
+            .filter(|part| self.worst.is_none_or(|(worst, _)| *part >= worst))
+        {
             self.worst = Some((part, now.unix_seconds));
         }
     }
+}
+
+/// The share of the time between two readings in which some task waited for memory.
+fn waiting_part(before: &ReadingSummary, now: &ReadingSummary) -> Option<f64> {
+    let waited = now.stalled_us?.checked_sub(before.stalled_us?)?;
+    let passed = (now.unix_seconds - before.unix_seconds).max(0.1);
+    Some(waited as f64 / 1e6 / passed)
+}
+
+fn has_new_kill(before: &ReadingSummary, now: &ReadingSummary) -> bool {
+    now.kills.zip(before.kills).is_some_and(|(now, then)| now > then)
+}
+
+/// Adds pressure and kills of all readings of the record to the course, for its last picture.
+fn add_whole_record(course: &mut MemoryCourse, summaries: &[ReadingSummary]) {
+    let mut sorted = summaries.to_vec();
+    sorted.sort_by(|one, other| one.unix_seconds.total_cmp(&other.unix_seconds));
+    let times: Vec<f64> = sorted.iter().map(|it| it.unix_seconds).collect();
+    let mut before: Option<&ReadingSummary> = None;
+    for now in &sorted {
+        let before = before.replace(now);
+        let part = before.and_then(|before| waiting_part(before, now));
+        course.whole.push(PressurePoint {
+            unix_seconds: now.unix_seconds,
+            some_percent: part.map(|part| (part * 100.0).min(100.0)),
+            has_kill: before.is_some_and(|before| has_new_kill(before, now)),
+        });
+    }
+    course.whole_holes = holes_between(&times);
 }
 
 /// Times of the readings that are judged to explain this time, in seconds since 1970.
@@ -134,11 +174,18 @@ fn window(center: f64) -> RangeInclusive<f64> {
     center - BEFORE..=center + AFTER
 }
 
-/// Judges the readings around a time; returns what happened, and the last of these readings.
-fn judge_around(store: &Store, center: f64) -> anyhow::Result<(Incident, Snapshot)> {
+/// What happened, memory at the readings that were judged, and the last of them.
+struct Judged {
+    incident: Incident,
+    course: MemoryCourse,
+    end: Snapshot,
+}
+
+/// Judges the readings around a time.
+fn judge_around(store: &Store, center: f64) -> anyhow::Result<Judged> {
     let judged = window(center);
     let (from, to) = (*judged.start(), *judged.end());
-    let mut moments: Vec<Moment> = Vec::new();
+    let mut moments: Vec<(Moment, CoursePoint)> = Vec::new();
     let mut before: Option<Box<Snapshot>> = None;
     let scope = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
     store.for_each_replay(from, to, &mut |replay| {
@@ -147,7 +194,9 @@ fn judge_around(store: &Store, center: f64) -> anyhow::Result<(Incident, Snapsho
             if judged.contains(&at) {
                 let interval =
                     Interval { start: before.take(), end: snapshot(replay.host(), &scope) };
-                moments.push(Moment::new(&interval));
+                let moment = Moment::new(&interval);
+                let point = CoursePoint::new(&interval, moment.level);
+                moments.push((moment, point));
                 before = Some(Box::new(interval.end));
             }
             if !replay.forward() {
@@ -156,8 +205,10 @@ fn judge_around(store: &Store, center: f64) -> anyhow::Result<(Incident, Snapsho
         }
     })?;
     let end = before.map(|end| *end).context("no reading near that time")?;
-    moments.sort_by(|one, other| one.unix_seconds.total_cmp(&other.unix_seconds));
-    Ok((explain(&moments, Around::Time(center)), end))
+    moments.sort_by(|(one, _), (other, _)| one.unix_seconds.total_cmp(&other.unix_seconds));
+    let (moments, points): (Vec<Moment>, Vec<CoursePoint>) = moments.into_iter().unzip();
+    let course = MemoryCourse { points, holes: holes(&moments), ..MemoryCourse::default() };
+    Ok(Judged { incident: explain(&moments, Around::Time(center)), course, end })
 }
 
 #[cfg(test)]

@@ -145,8 +145,54 @@ fn a_damaged_record_is_reported() {
     bytes[last] ^= 1;
     std::fs::write(&newest, bytes).unwrap();
     let damaged = why();
-    let said = format!("{}: a part of it is damaged", newest.display());
-    assert_eq!(damaged.err.matches(&said).count(), 1, "{}", damaged.err);
+    let said = damaged.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = format!("not read {}: a part of it is damaged", newest.display());
+    assert_eq!(said.matches(&expected).count(), 1, "{}", damaged.out);
+    assert!(!whole.out.contains("not read"), "{}", whole.out);
+    let json = run(&["why", "--worst", "--record", record.to_str().unwrap(), "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let [unread] = &document["unread"].as_array().unwrap()[..] else { panic!("{document}") };
+    assert_eq!(unread["path"], newest.to_str().unwrap());
+    assert!(unread["why"].as_str().unwrap().starts_with("a part of it is damaged"), "{unread}");
+}
+
+/// A recording over time that was cut says so, in the text and with `--json`.
+#[test]
+fn a_cut_recording_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.pagewise");
+    let recorded = run(&["capture", "--every", "1s", "--for", "3s", "-o", file.to_str().unwrap()]);
+    assert_eq!(recorded.status, 0, "{}", recorded.err);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 30]).unwrap();
+    let json = run(&["why", "--root", file.to_str().unwrap(), "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let why = document["unread"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("the recording ends early: "), "{document}");
+    assert!(document["unread"][0]["readable_until_unix_seconds"].is_number(), "{document}");
+    assert!(run(&["why", "--root", file.to_str().unwrap()]).out.contains("not read"));
+}
+
+/// `why --html` writes the page of a record, and of one that has a single reading.
+#[test]
+fn why_writes_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let monitor = Started::new(&record, &[]);
+    monitor.metrics();
+    monitor.end();
+    let path = folder.path().join("why.html");
+    let ran = run(&["why", "--record", record.to_str().unwrap(), "--html", path.to_str().unwrap()]);
+    assert!(matches!(ran.status, 0 | 3), "{}", ran.err);
+    assert!(ran.out.contains("why.html: a page of "), "{}", ran.out);
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page.contains("<title>What RAM was used for</title>"), "{page}");
+    for outside in ["<script", "http:", "https:", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let again =
+        run(&["why", "--record", record.to_str().unwrap(), "--html", path.to_str().unwrap()]);
+    assert!(again.status == 1 && std::fs::read_to_string(&path).unwrap() == page, "{}", again.err);
 }
 
 /// Clients that send nothing, never read, or send without end take the server for some seconds at

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise why`: what happened to memory in some time.
 
-use pagewise_model::{Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, duration};
+use pagewise_model::{
+    Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, UnreadFile, duration,
+};
 
+use super::block::{Block, TextCell, TextTable};
 use super::kit::{Line, Page, Role};
 use super::verdict;
 use super::words::plural;
@@ -54,7 +57,10 @@ pub(super) fn print(page: &mut Page, incident: &Incident) {
     print_events(page, &incident.events);
     let has_facts =
         !incident.growers.is_empty() || !incident.areas.is_empty() || !incident.change.is_empty();
-    if has_facts || !incident.unknown.is_empty() {
+    if has_facts || !incident.unknown.is_empty() || !incident.unread.is_empty() {
+        if page.keeps_blocks() {
+            page.heading("What grew, and what would have helped", "");
+        }
         page.gap();
     }
     if !incident.growers.is_empty() {
@@ -71,19 +77,22 @@ pub(super) fn print(page: &mut Page, incident: &Incident) {
     for unknown in &incident.unknown {
         page.fact("not known", unknown);
     }
+    for file in &incident.unread {
+        page.fact_in("not read", Role::Warning, &describe_unread(file));
+    }
 }
 
 fn print_events(page: &mut Page, events: &[IncidentEvent]) {
     if events.is_empty() {
         return;
     }
+    if page.keeps_blocks() {
+        page.heading("Events", "the time is UTC");
+        return page.keep(Block::Table(event_table(events)));
+    }
     page.gap();
     for event in events.iter().take(SHOWN) {
-        let role = match event.kind {
-            IncidentEventKind::Kill => Role::Critical,
-            IncidentEventKind::Level | IncidentEventKind::Full => Role::Strong,
-            _ => Role::Plain,
-        };
+        let role = event_role(event.kind);
         let label =
             Line::indent(2).span(Role::Quiet, format_clock(event.unix_seconds)).pad_to(INDENT);
         page.hang(label, INDENT, role, &event.text);
@@ -95,6 +104,37 @@ fn print_events(page: &mut Page, events: &[IncidentEvent]) {
             Role::Quiet,
             &format!("and {}; --json has all", plural(more, "more event")),
         );
+    }
+}
+
+/// All events as a table, which has room for all of them.
+fn event_table(events: &[IncidentEvent]) -> TextTable {
+    let columns = [("time", true), ("what happened", false)];
+    let row = |event: &IncidentEvent| {
+        let time = TextCell::new(Role::Quiet, format_clock(event.unix_seconds));
+        vec![time, TextCell::new(event_role(event.kind), event.text.as_str())]
+    };
+    TextTable {
+        columns: columns.map(|(title, is_number)| (title.to_owned(), is_number)).to_vec(),
+        rows: events.iter().map(row).collect(),
+    }
+}
+
+fn event_role(kind: IncidentEventKind) -> Role {
+    match kind {
+        IncidentEventKind::Kill => Role::Critical,
+        IncidentEventKind::Level | IncidentEventKind::Full => Role::Strong,
+        _ => Role::Plain,
+    }
+}
+
+fn describe_unread(file: &UnreadFile) -> String {
+    let UnreadFile { path, why, readable_until_unix_seconds } = file;
+    match readable_until_unix_seconds {
+        Some(last) => {
+            format!("{path}: {why}; its last readable reading is of {} UTC", day_and_time(*last))
+        }
+        None => format!("{path}: {why}; none of its readings can be read"),
     }
 }
 
@@ -119,7 +159,7 @@ fn describe_area(grown: &GrownArea) -> String {
     format!("{} +{added} in {time}: {} → {}", grown.name, grown.from, grown.to)
 }
 
-fn format_clock(unix_seconds: f64) -> String {
+pub(super) fn format_clock(unix_seconds: f64) -> String {
     format_time(unix_seconds, "%H:%M:%S")
 }
 

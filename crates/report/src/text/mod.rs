@@ -84,9 +84,9 @@ pub use nagios::{ServiceReport, nagios, nagios_unknown};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    AgentReport, AgingReport, Comparison, Explanation, Finding, Incident, KernelLog, LimitSurvey,
-    OomProof, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot,
-    ThpProfile, Trial,
+    AgentReport, AgingReport, Comparison, Explanation, Finding, Incident, KernelLog, Level,
+    LimitSurvey, OomProof, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob,
+    Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{describe_recovered, describe_returned, describe_unsettled};
@@ -233,6 +233,27 @@ pub fn limits(survey: &LimitSurvey, is_selected: bool, look: TextStyle) -> Strin
 /// What happened to memory in some time.
 pub fn incident(incident: &Incident, look: TextStyle) -> String {
     render(look, |page| incident::print(page, incident))
+}
+
+/// The output of `why` as blocks; the events are a table.
+pub fn incident_blocks(incident: &Incident) -> Vec<Block> {
+    in_blocks(|page| incident::print(page, incident))
+}
+
+/// A time of day in UTC, as `why` prints it.
+pub fn format_clock(unix_seconds: f64) -> String {
+    incident::format_clock(unix_seconds)
+}
+
+/// The label of a level of memory shortage, which is empty if the level is unknown, and its role.
+pub fn level_label(level: Level) -> (&'static str, Role) {
+    (verdict::label(level), verdict::role(level))
+}
+
+/// The uses of RAM, in the order in which the report shows them; empty if the size of RAM is
+/// unknown.
+pub fn memory_parts(snapshot: &Snapshot) -> Vec<MemoryPart> {
+    snapshot.memory.total.get().map_or_else(Vec::new, |total| memory::parts(snapshot, total))
 }
 
 /// The subjects of `explain`: name and title.

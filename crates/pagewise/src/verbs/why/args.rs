@@ -17,6 +17,7 @@ pub(super) const WHY: &str = "Say what happened to memory at some time, from the
     pagewise why '2026-11-27 03:12'   the same with a day\n  \
     pagewise why --last-oom           the last kill in the record\n  \
     pagewise why --since 2h           the worst trouble of the last 2 hours\n  \
+    pagewise why 03:12 --html FILE    the same as a web page, with pictures\n  \
     pagewise why --root FILE          a recording made by `pagewise capture --every`";
 
 #[derive(Debug, Args)]
@@ -33,6 +34,10 @@ pub(crate) struct Why {
     /// Explain the last kill in the record
     #[arg(long)]
     pub(crate) last_oom: bool,
+    /// Write the explanation to this file as a web page with pictures of memory, pressure, swap and events, instead of
+    /// printing it. The page needs no other file, no script and no network. pagewise never overwrites a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Folder of the record [default: that of `pagewise monitor`]
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     pub(crate) record: Option<PathBuf>,

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where readings over time come from: the record of `pagewise monitor`, or a recording ([`Store`]).
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use pagewise_model::{Name, Refusal};
+use pagewise_model::{Name, Refusal, UnreadFile};
 use pagewise_observe::{Replay, open_replay, unpack_replay};
-use pagewise_record::{ReadingSummary, Shelf, StoredFile, Unwhole};
+use pagewise_record::{ReadingSummary, Shelf, ShelfError, StoredFile, Unwhole};
 use pagewise_sandbox::Confinement;
-use pagewise_terminal::output;
 
 use super::times;
 use crate::verbs::monitor::record_folder;
@@ -18,17 +17,29 @@ use crate::verbs::monitor::record_folder;
 const SERVICE_LINK: &str = "/var/lib/pagewise-monitor";
 const SERVICE: &str = "/var/lib/private/pagewise-monitor/record";
 
+/// Readings over time.
+pub(in crate::verbs) struct Store {
+    source: Source,
+    /// The files of which a part could not be read so far, by path.
+    unread: RefCell<BTreeMap<Name, UnreadFile>>,
+}
+
 /// Where the readings are.
-pub(in crate::verbs) enum Store {
+enum Source {
     /// The files of a ring, the oldest first.
     Ring(Shelf, Vec<StoredFile>),
-    Recording(PathBuf),
+    /// A recording, once it is open. It is opened only once: root gives up the right to open it again.
+    Recording(PathBuf, RefCell<Option<Box<Replay>>>),
 }
 
 impl Store {
     /// A recording.
     pub(in crate::verbs) fn recording(path: &Path) -> Self {
-        Self::Recording(path.to_owned())
+        Self::new(Source::Recording(path.to_owned(), RefCell::default()))
+    }
+
+    fn new(source: Source) -> Self {
+        Self { source, unread: RefCell::default() }
     }
 
     /// Opens the record in the given folder. If none is given, opens the record with the newest
@@ -73,39 +84,47 @@ impl Store {
     }
 
     pub(in crate::verbs) const fn is_recording(&self) -> bool {
-        matches!(self, Self::Recording(_))
+        matches!(self.source, Source::Recording(..))
+    }
+
+    /// The files of which a part could not be read, as far as this was noticed: a file is read only
+    /// if it may have readings of the time that was asked for, or if it has no index.
+    pub(in crate::verbs) fn unread(&self) -> Vec<UnreadFile> {
+        self.unread.borrow().values().cloned().collect()
     }
 
     /// The path of the record or recording.
     pub(in crate::verbs) fn path(&self) -> Name {
-        let path = match self {
-            Self::Ring(shelf, _) => shelf.path(),
-            Self::Recording(path) => path,
-        };
-        Name::from(path.to_string_lossy().as_ref())
+        name_path(match &self.source {
+            Source::Ring(shelf, _) => shelf.path(),
+            Source::Recording(path, _) => path,
+        })
     }
 
     /// The time and two counters of each reading, in the order in which they were taken. They come
     /// from the indexes of the files, or from the readings if a file has no index.
     pub(in crate::verbs) fn summaries(&self) -> anyhow::Result<Vec<ReadingSummary>> {
         let mut all = Vec::new();
-        match self {
-            Self::Recording(_) => {
+        match &self.source {
+            Source::Recording(..) => {
                 self.for_each_replay(f64::NEG_INFINITY, f64::INFINITY, &mut |replay| {
                     add_summaries(replay, &mut all);
                     Ok(())
                 })?;
             }
-            Self::Ring(shelf, files) => {
+            Source::Ring(shelf, files) => {
                 for file in files {
                     match shelf.summaries(file.name) {
-                        Ok(Some(summaries)) => all.extend(summaries),
-                        Ok(None) => for_replay_of_file(shelf, file, &mut |replay| {
+                        Ok(Some((summaries, unwhole))) => {
+                            let last = summaries.last().map(|it| it.unix_seconds);
+                            self.note_damage(shelf, file, unwhole, last);
+                            all.extend(summaries);
+                        }
+                        Ok(None) => self.for_replay_of_file(shelf, file, &mut |replay| {
                             add_summaries(replay, &mut all);
                             Ok(())
                         })?,
-                        // the monitor has removed this file meanwhile
-                        Err(_) => {}
+                        Err(error) => self.note_error(shelf, file, &error),
                     }
                 }
             }
@@ -126,19 +145,24 @@ impl Store {
         to: f64,
         look: &mut dyn FnMut(&mut Replay) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        match self {
-            Self::Recording(path) => {
-                let confine = |is_folder| _ = Confinement::for_recording(is_folder).enter();
-                // opening it again gives back no rights
-                look(&mut open_replay(path, confine)?)
+        match &self.source {
+            Source::Recording(path, open) => {
+                let mut open = open.borrow_mut();
+                let replay = match open.take() {
+                    Some(replay) => replay,
+                    None => Box::new(self.open_recording(path)?),
+                };
+                let replay = open.insert(replay);
+                while replay.backward() {}
+                look(replay)
             }
-            Self::Ring(shelf, files) => {
+            Source::Ring(shelf, files) => {
                 for file in files {
                     let is_later = file.name.unix_seconds as f64 > to;
                     // file systems may store the time of the last change in whole seconds
                     let is_earlier = (file.changed_unix_seconds as f64 + 1.0) < from;
                     if !is_later && !is_earlier {
-                        for_replay_of_file(shelf, file, look)?;
+                        self.for_replay_of_file(shelf, file, look)?;
                     }
                 }
                 Ok(())
@@ -156,6 +180,83 @@ impl Store {
             format!("the record has readings from {first} to {last} UTC, none near that time");
         Refusal::with_advice(what, "times are in UTC; pagewise why --worst looks at all of them")
     }
+
+    fn open_recording(&self, path: &Path) -> anyhow::Result<Replay> {
+        let confine = |is_folder| _ = Confinement::for_recording(is_folder).enter();
+        let replay = open_replay(path, confine)?;
+        if let Some(why) = replay.early() {
+            let last = replay.times().last().map(|it| it.unix_seconds);
+            self.note(path, format!("the recording ends early: {why}"), last);
+        }
+        Ok(replay)
+    }
+
+    fn for_replay_of_file(
+        &self,
+        shelf: &Shelf,
+        file: &StoredFile,
+        look: &mut dyn FnMut(&mut Replay) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let (bytes, unwhole) = match shelf.recording(file.name) {
+            Ok(read) => read,
+            Err(error) => {
+                self.note_error(shelf, file, &error);
+                return Ok(());
+            }
+        };
+        let replay = unpack_replay(&bytes[..], &file.name.to_string());
+        let last = replay.as_ref().ok().and_then(|it| Some(it.times().last()?.unix_seconds));
+        self.note_damage(shelf, file, unwhole, last);
+        match replay {
+            Ok(mut replay) => look(&mut replay),
+            Err(error) => {
+                // a file that was just begun has no frame yet
+                if !bytes.is_empty() {
+                    let why = format!("{:#}", anyhow::Error::new(error));
+                    self.note(&shelf.path().join(file.name.to_string()), why, None);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes that a file is damaged. That its last frame is incomplete is usual: the monitor writes
+    /// it, or it was killed.
+    fn note_damage(
+        &self,
+        shelf: &Shelf,
+        file: &StoredFile,
+        unwhole: Option<Unwhole>,
+        last: Option<f64>,
+    ) {
+        let why = match unwhole {
+            None | Some(Unwhole::Cut) => return,
+            Some(Unwhole::Damaged) => {
+                "a part of it is damaged, and the readings from there on are missing"
+            }
+            Some(Unwhole::NoMagic) => "it is damaged: it does not begin as a file of a record does",
+        };
+        self.note(&shelf.path().join(file.name.to_string()), why.to_owned(), last);
+    }
+
+    /// Notes that a file cannot be read, unless the monitor has removed it meanwhile.
+    fn note_error(&self, shelf: &Shelf, file: &StoredFile, error: &ShelfError) {
+        if let ShelfError::Read { source, .. } = error {
+            if source.kind() != std::io::ErrorKind::NotFound {
+                self.note(&shelf.path().join(file.name.to_string()), source.to_string(), None);
+            }
+        }
+    }
+
+    fn note(&self, path: &Path, why: String, last: Option<f64>) {
+        let path = name_path(path);
+        let file = UnreadFile { path: path.clone(), why, readable_until_unix_seconds: last };
+        self.unread.borrow_mut().entry(path).or_insert(file);
+    }
+}
+
+fn name_path(path: &Path) -> Name {
+    Name::from(path.to_string_lossy().as_ref())
 }
 
 fn add_summaries(replay: &mut Replay, all: &mut Vec<ReadingSummary>) {
@@ -168,42 +269,12 @@ fn add_summaries(replay: &mut Replay, all: &mut Vec<ReadingSummary>) {
     }
 }
 
-fn for_replay_of_file(
-    shelf: &Shelf,
-    file: &StoredFile,
-    look: &mut dyn FnMut(&mut Replay) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    // an error means that the monitor has removed this file meanwhile
-    let Ok((bytes, unwhole)) = shelf.recording(file.name) else { return Ok(()) };
-    if let Some(Unwhole::Damaged | Unwhole::NoMagic) = unwhole {
-        report_damage(shelf, file);
-    }
-    match unpack_replay(&bytes[..], &file.name.to_string()) {
-        Ok(mut replay) => look(&mut replay),
-        Err(_) => Ok(()),
-    }
-}
-
-/// Says that a file is damaged, once for each file.
-fn report_damage(shelf: &Shelf, file: &StoredFile) {
-    static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let name = file.name.to_string();
-    if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
-        let path = shelf.path().join(name);
-        output::print_message(format_args!(
-            "{}: a part of it is damaged, and the readings from there on cannot be read: what they \
-             recorded is missing below",
-            Name::from(path.to_string_lossy().as_ref())
-        ));
-    }
-}
-
 /// The record in a folder, and when it was last written, in seconds since 1970.
 fn open(folder: &Path) -> Result<(i64, Store), pagewise_record::ShelfError> {
     let shelf = Shelf::open(folder)?;
     let files = shelf.files()?;
     let changed = files.iter().map(|file| file.changed_unix_seconds).max();
-    Ok((changed.unwrap_or(i64::MIN), Store::Ring(shelf, files)))
+    Ok((changed.unwrap_or(i64::MIN), Store::new(Source::Ring(shelf, files))))
 }
 
 fn is_root() -> bool {
