@@ -64,6 +64,8 @@ pub struct LiveReplay {
     /// When the present reading was taken, in seconds since 1970, UTC; 0 if the recording does not
     /// say.
     pub unix_seconds: f64,
+    /// Seconds since the reading before; `None` at the first one.
+    pub seconds_since_previous: Option<f64>,
     /// Whether the replay advances by itself.
     pub is_playing: bool,
     /// Speed of the replay: seconds of the recording per second of real time.

@@ -4,6 +4,7 @@
 
 mod keys;
 mod playback;
+mod readings;
 mod replay;
 mod shown;
 mod watch;
@@ -26,7 +27,7 @@ const PAGE: Page = Page { noun: Noun::Status, json: json::status };
 
 pub(super) fn run(global: &Global, args: &Status, started: CostMeter) -> anyhow::Result<Outcome> {
     if args.watch {
-        return watch::run(global, args.every);
+        return watch::run(global, args.every, args.at.as_deref());
     }
     let interval = read(global)?;
     let verdict = pagewise_decide::judge(&interval);
@@ -47,7 +48,7 @@ pub(super) fn run(global: &Global, args: &Status, started: CostMeter) -> anyhow:
 
 /// Runs `pagewise top`: what `status --watch` does.
 pub(super) fn run_top(global: &Global, args: &Top) -> anyhow::Result<Outcome> {
-    watch::run(global, args.every)
+    watch::run(global, args.every, args.at.as_deref())
 }
 
 /// A recording is read completely, because that costs little and gives the same verdict as

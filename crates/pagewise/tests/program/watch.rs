@@ -15,7 +15,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use pagewise_capture::{Stream, Timeline};
-use pagewise_observe::{Entry, Tape, TapeEnd};
+use pagewise_model::Bytes;
+use pagewise_observe::{Entry, Rest, Tape, TapeEnd};
+use pagewise_record::{Ring, RingLimits};
 use pagewise_testkit::scene::Scene;
 
 use crate::program::run;
@@ -240,9 +242,9 @@ fn without_utf8_and_colours_all_is_ascii_without_colours() {
     assert_eq!(terminal.end().code(), Some(0));
 }
 
-/// A recording over time of a recorded host, in which free memory in MiB equals the number of the
-/// reading.
-fn recording(steps: u32) -> tempfile::TempDir {
+/// Readings of a recorded host, in which free memory in MiB equals the number of the reading, from 1
+/// on.
+fn tapes(steps: u32) -> Vec<Tape> {
     let scene = Scene::load("debian-sid-7.2-x86_64-512m-zram-pressure");
     let files: Vec<(String, Vec<u8>)> = scene.into_files().into_iter().collect();
     let tape = |step: u32| {
@@ -263,15 +265,43 @@ fn recording(steps: u32) -> tempfile::TempDir {
         };
         Tape { page_size: Some(4096), ends: vec![end] }
     };
+    (1..=steps).map(tape).collect()
+}
+
+/// A recording over time of these readings.
+fn recording(steps: u32) -> tempfile::TempDir {
+    let tapes = tapes(steps);
     let folder = tempfile::tempdir().unwrap();
     let file = std::fs::File::create(folder.path().join("x.tar.zst")).unwrap();
-    let (mut timeline, capture) = Timeline::begin(&tape(1));
+    let (mut timeline, capture) = Timeline::begin(&tapes[0]);
     let mut stream = Stream::begin(&capture, file).unwrap();
-    for step in 2..=steps {
-        assert!(stream.add_step(&timeline.step(&tape(step)).unwrap()).unwrap());
+    for tape in &tapes[1..] {
+        assert!(stream.add_step(&timeline.step(tape).unwrap()).unwrap());
     }
     stream.finish().unwrap();
     folder
+}
+
+/// The folder of a record is stepped through like a recording, from a time on.
+#[test]
+fn a_record_of_the_monitor_is_stepped_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = RingLimits { size: Bytes::new(8 << 20), age: Duration::from_secs(1 << 40) };
+    let mut ring = Ring::open(folder.path(), limits).unwrap();
+    for tape in tapes(4) {
+        ring.add(tape, &Rest::Nothing).unwrap();
+    }
+    drop(ring);
+    let at = ["--root".as_ref(), folder.path().as_os_str(), "--at".as_ref(), "00:00:03".as_ref()];
+    let mut terminal = Terminal::start_with((80, 24), &[], &at);
+    terminal.wait_for("step 3 of 4");
+    terminal.wait_for("3.0 MiB free");
+    assert!(status(terminal.child.id()).contains("Seccomp:\t2\n"), "the rights are given up");
+    terminal.press(",");
+    terminal.wait_for("step 2 of 4");
+    terminal.wait_for("2.0 MiB free");
+    terminal.press("q");
+    assert_eq!(terminal.end().code(), Some(0));
 }
 
 /// The program has given up its rights by then, but must still be able to use the terminal.

@@ -12,13 +12,15 @@ pub(super) const STATUS: &str = "Print an overview of memory usage from a single
     With --watch, the overview stays on the terminal and is updated every second, with rates, with the pressure of the \
     last minutes, and with the processes or cgroups that use most memory. Keys: q quits, space freezes the view, s \
     changes the order, g switches between processes and cgroups, the arrow keys select a row and Enter opens it, / \
-    filters by name, ? shows all keys. With --root FILE, the view shows a recording made by `pagewise capture --every` \
-    step by step: space plays it at its own pace, + and - change the pace, the left and right arrow keys go one step, \
+    filters by name, ? shows all keys. With --root, the view shows a recording made by `pagewise capture --every`, or \
+    the record of `pagewise monitor` (its folder), step by step: space plays it at its own pace, + and - change the pace, the left and right arrow keys go one step, \
     Home and End go to the first and last step, j jumps to a step or a time.\n\n  \
     pagewise status                     an overview\n  \
     pagewise status --watch             an overview that is updated every second\n  \
     pagewise status --watch --every 5s  the same, updated every 5 seconds\n  \
-    pagewise status --watch --root FILE a recording, step by step";
+    pagewise status --watch --root FILE a recording, step by step\n  \
+    sudo pagewise status --watch --root /var/lib/pagewise/record --at 03:12\n  \
+    \x20                                   the record of the monitor, beginning at that time";
 
 pub(super) const TOP: &str = "Show the overview of `pagewise status` on the whole terminal, and update it every \
     second, until q is pressed: the same as `pagewise status --watch`, whose help explains the view and its keys.\n\n  \
@@ -38,6 +40,10 @@ pub(crate) struct Status {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every)]
     #[arg(requires = "watch", conflicts_with = "root")]
     pub(crate) every: Duration,
+    /// Begin with the first reading at or after this time in UTC, such as 03:12 or '2026-11-27 03:12'; only with --watch
+    /// and --root
+    #[arg(long, value_name = "TIME", requires = "watch", requires = "root")]
+    pub(crate) at: Option<String>,
 }
 
 /// The arguments of `pagewise top`: those of `status --watch`.
@@ -47,6 +53,9 @@ pub(crate) struct Top {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every)]
     #[arg(conflicts_with = "root")]
     pub(crate) every: Duration,
+    /// Begin with the first reading at or after this time in UTC, such as 03:12 or '2026-11-27 03:12'; only with --root
+    #[arg(long, value_name = "TIME", requires = "root")]
+    pub(crate) at: Option<String>,
 }
 
 fn parse_every(text: &str) -> Result<Duration, String> {

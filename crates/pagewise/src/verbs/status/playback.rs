@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use pagewise_terminal::live::Key;
 
@@ -13,7 +15,7 @@ const SHORTEST: f64 = 0.1;
 /// The longest wait in seconds for one step.
 const LONGEST: f64 = 3600.0;
 /// Maximum number of characters of a step number or time that the user types.
-const LONGEST_TYPED: usize = 8;
+const LONGEST_TYPED: usize = 19;
 const DAY: f64 = 86_400.0;
 
 /// Which reading of a recording is shown, and whether playback is running.
@@ -100,7 +102,7 @@ impl Playback {
     fn type_jump(&mut self, key: Key) {
         let Some(typed) = &mut self.typed else { return };
         match key {
-            Key::Char(c) if typed.len() < LONGEST_TYPED && (c == ':' || c.is_ascii_digit()) => {
+            Key::Char(c @ (':' | '-' | ' ' | '0'..='9')) if typed.len() < LONGEST_TYPED => {
                 typed.push(c);
             }
             Key::Backspace => _ = typed.pop(),
@@ -117,14 +119,23 @@ impl Playback {
         }
     }
 
-    /// The step that the user typed, as its number or as a time of day in UTC.
+    /// Goes to the first reading at or after a time in seconds since 1970, and pauses there.
+    pub(super) fn go_to_time(&mut self, unix: f64) -> Result<(), String> {
+        let is_in = self.unix.first().is_some_and(|first| *first <= unix + 60.0);
+        let found = self.unix.iter().position(|at| *at >= unix).filter(|_| is_in);
+        match found {
+            Some(step) => {
+                self.pause_at(step);
+                Ok(())
+            }
+            None => Err(self.refuse_time(&self.format_time(unix))),
+        }
+    }
+
+    /// The step that the user typed, as its number or as a time in UTC.
     fn find(&self, typed: &str) -> Result<usize, String> {
         if typed.contains(':') {
-            return self.find_time(typed).ok_or_else(|| {
-                let [first, last] = [0, self.last_step()]
-                    .map(|step| format_clock(self.unix.get(step).copied().unwrap_or(0.0)));
-                format!("no step at {typed}: the recording is from {first} to {last} UTC")
-            });
+            return self.find_time(typed).ok_or_else(|| self.refuse_time(typed));
         }
         let number = typed.parse().ok().and_then(|number: usize| number.checked_sub(1));
         number.filter(|step| *step <= self.last_step()).ok_or_else(|| {
@@ -133,16 +144,39 @@ impl Playback {
         })
     }
 
-    /// The first step at or after this time of day. If the recording has no such time on the day of
-    /// its first reading, the next day is meant.
+    fn refuse_time(&self, wanted: &str) -> String {
+        let [first, last] = [0, self.last_step()]
+            .map(|step| self.format_time(self.unix.get(step).copied().unwrap_or(0.0)));
+        format!("no step at {wanted}: the recording is from {first} to {last} UTC")
+    }
+
+    /// The time of day; with the day if the recording is longer than a day.
+    fn format_time(&self, unix: f64) -> String {
+        let ends = self.unix.first().zip(self.unix.last());
+        let is_long = ends.is_some_and(|(first, last)| last - first > DAY);
+        format_with(unix, if is_long { "%Y-%m-%d %H:%M:%S" } else { "%H:%M:%S" })
+    }
+
+    /// The first step at or after this time. A time without a day means the day of the present step
+    /// if the recording has this time on that day, otherwise the next day, the day before, or the
+    /// day of the first reading.
     fn find_time(&self, typed: &str) -> Option<usize> {
-        let (time, exact) = parse_time(typed)?;
         let (first, last) = (*self.unix.first()?, *self.unix.get(self.last_step())?);
-        let midnight = (first / DAY).floor() * DAY;
+        let present = self.unix.get(self.step).copied().unwrap_or(first);
+        let midnight = |time: f64| (time / DAY).floor() * DAY;
+        let (times, exact) = match parse_date(typed) {
+            Some(time) => (vec![time], 60.0),
+            None => {
+                let (time, exact) = parse_time(typed)?;
+                let days = [0.0, DAY, -DAY].map(|days| midnight(present) + days);
+                let days = days.into_iter().chain([midnight(first), midnight(first) + DAY]);
+                (days.map(|day| day + time).collect(), exact)
+            }
+        };
         // a time without seconds means its whole minute: if the recording begins in that minute,
         // the first step matches
         let is_in = |at: &f64| at + exact > first && *at <= last;
-        let at = [time, time + DAY].map(|time| midnight + time).into_iter().find(is_in)?;
+        let at = times.into_iter().find(is_in)?;
         self.unix.iter().position(|unix| *unix >= at)
     }
 
@@ -175,11 +209,17 @@ fn parse_time(typed: &str) -> Option<(f64, f64)> {
     is_time.then(|| (f64::from(hours * 3600 + minutes * 60 + seconds), exact))
 }
 
-fn format_clock(unix: f64) -> String {
+/// Parses `2026-11-27 03:12` or `2026-11-27 03:12:05`: seconds since 1970, UTC.
+fn parse_date(typed: &str) -> Option<f64> {
+    let time: DateTime = typed.trim().parse().ok().filter(|_| typed.contains('-'))?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_duration().as_secs_f64())
+}
+
+fn format_with(unix: f64, format: &str) -> String {
     let time = SignedDuration::try_from_secs_f64(unix)
         .ok()
         .and_then(|it| Timestamp::from_duration(it).ok());
-    time.map_or_else(|| "?".to_owned(), |time| time.strftime("%H:%M:%S").to_string())
+    time.map_or_else(|| "?".to_owned(), |time| time.strftime(format).to_string())
 }
 
 #[cfg(test)]
@@ -275,6 +315,41 @@ mod tests {
         typed(&mut playback, "j12:31\n");
         let expected = "no step at 12:31: the recording is from 23:59:45 to 00:00:25 UTC";
         assert_eq!(playback.refused.as_deref(), Some(expected));
+    }
+
+    /// In a record of a week, a time of day is that of the day on the screen.
+    #[test]
+    fn in_a_record_of_days_a_time_is_that_of_the_present_day_or_of_the_typed_one() {
+        let start = 20_000.0 * DAY + 43_200.0;
+        let week =
+            || Playback::new((0..7 * 24).map(|hour| (start + f64::from(hour) * 3600.0, 0.0)));
+        let step_at = |playback: &Playback, day: usize, hour: usize| {
+            assert_eq!(playback.step(), day * 24 + hour - 12);
+        };
+        let mut playback = week();
+        typed(&mut playback, "j03:00\n");
+        step_at(&playback, 1, 3);
+        typed(&mut playback, "j14:00\n");
+        step_at(&playback, 1, 14);
+        typed(&mut playback, "j2024-10-07 03:30\n");
+        step_at(&playback, 3, 4);
+        typed(&mut playback, "j3:00\n");
+        step_at(&playback, 3, 3);
+        playback.press(Key::End);
+        typed(&mut playback, "j13:00\n");
+        step_at(&playback, 6, 13);
+        for wrong in ["2024-10-03 03:00", "2024-10-32 03:00", "2024-10 3:00", "- :"] {
+            typed(&mut playback, &format!("j{wrong}\n"));
+            let refused = playback.refused.clone().unwrap_or_default();
+            let ends = "the recording is from 2024-10-04 12:00:00 to 2024-10-11 11:00:00 UTC";
+            assert!(refused.ends_with(ends), "{wrong}: {refused}");
+        }
+        assert!(playback.go_to_time(start + 7.0 * 3600.0 - 5.0).is_ok());
+        assert_eq!(playback.step(), 7);
+        assert!(
+            playback.go_to_time(start - 3600.0).unwrap_err().contains("no step at 2024-10-04 11")
+        );
+        assert!(playback.go_to_time(start + 8.0 * DAY).is_err());
     }
 
     fn any_key() -> impl Strategy<Value = Key> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise status --watch --root FILE`: replays a recording in the live view.
+//! `pagewise status --watch --root FILE`: replays a recording, or the record of `pagewise monitor`, in
+//! the live view.
 //!
 //! A step is shown as the live view would have shown it: rates compare a reading with the one
 //! before, and growth covers the last six readings. So a jump first reads some steps before its
@@ -8,16 +9,17 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pagewise_model::{Interval, Micros, Snapshot};
-use pagewise_observe::{HostRoot, LiveReader, Replay, Scope, open_replay, psi, snapshot};
+use pagewise_model::{Interval, Refusal, Snapshot};
+use pagewise_observe::{HostRoot, LiveReader, Scope, snapshot};
 use pagewise_report::live::{LiveFrame, LiveReplay};
-use pagewise_sandbox::Confinement;
 use pagewise_terminal::live::{Key, LiveScreen};
 use pagewise_terminal::{Global, Outcome};
 
 use super::keys::{KeyEffect, press};
 use super::playback::Playback;
+use super::readings::Readings;
 use super::shown::{HISTORY, Shown, Source, show};
+use crate::verbs::why::times;
 
 /// Number of earlier readings from which the numbers of a step are computed.
 const BEFORE: usize = 5;
@@ -26,19 +28,36 @@ const LATE: Duration = Duration::from_secs(1);
 /// How long a paused view waits for keys before it draws again.
 const PAUSED: Duration = Duration::from_secs(3600);
 
-pub(super) fn run(global: &Global, path: &Path, screen: LiveScreen) -> anyhow::Result<Outcome> {
-    let confine = |is_folder| _ = Confinement::for_recording_on_terminal(is_folder).enter();
-    let replay = open_replay(path, confine)?;
-    show(&mut Recorded::new(replay), global, screen)
+/// Shows the readings of `path`. With `at`, a time as the user typed it, begins there.
+pub(super) fn run(
+    global: &Global,
+    path: &Path,
+    at: Option<&str>,
+    screen: LiveScreen,
+) -> anyhow::Result<Outcome> {
+    let readings = Readings::open(path)?;
+    let mut playback = playback_of(&readings);
+    if let Some(at) = at {
+        let last = readings.times().last().map_or(0.0, |it| it.unix);
+        playback.go_to_time(times::parse(at, last)?).map_err(|what| {
+            Refusal::with_advice(
+                what,
+                "times are in UTC; without --at, the view begins with the first step",
+            )
+        })?;
+    }
+    show(&mut Recorded::new(readings, playback), global, screen)
+}
+
+fn playback_of(readings: &Readings) -> Playback {
+    Playback::new(readings.times().iter().map(|at| (at.unix, at.monotonic)))
 }
 
 /// The replayed recording.
 struct Recorded {
-    replay: Replay,
+    replay: Readings,
     reader: LiveReader,
     playback: Playback,
-    /// Total pressure stall time in microseconds at each reading that was passed so far.
-    stalled: Vec<Option<u64>>,
     shown: Shown,
     /// The step that was judged last, with its complete snapshot: usually the next step is judged
     /// next.
@@ -49,16 +68,12 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn new(replay: Replay) -> Self {
+    fn new(replay: Readings, playback: Playback) -> Self {
         let mut reader = LiveReader::new(replay.host());
         let shown = Shown::new(reader.read(replay.host(), &Default::default()));
-        let times = replay.times().iter().map(|at| (at.unix_seconds, at.monotonic_seconds));
-        let playback = Playback::new(times);
-        let stalled = vec![read_stalled(&replay)];
         let (position, counted) = (LiveReplay::default(), Instant::now());
         let judged = None;
-        let mut recorded =
-            Self { replay, reader, playback, stalled, shown, judged, position, counted };
+        let mut recorded = Self { replay, reader, playback, shown, judged, position, counted };
         recorded.read_anew();
         recorded
     }
@@ -76,7 +91,7 @@ impl Recorded {
     /// computed.
     fn read_anew(&mut self) {
         let to = self.playback.step();
-        self.go_to(to.saturating_sub(BEFORE));
+        self.replay.go_to(to.saturating_sub(BEFORE));
         self.reader = LiveReader::new(self.replay.host());
         let choice = self.shown.choice(0);
         match self.replay.earlier() {
@@ -92,7 +107,12 @@ impl Recorded {
     fn read_up_to(&mut self, to: usize) {
         let choice = self.shown.choice(0);
         while self.replay.at() < to {
-            self.go_to(self.replay.at() + 1);
+            let before = self.replay.at();
+            self.replay.go_to(before + 1);
+            if self.replay.at() == before {
+                // a file of the record was removed meanwhile
+                break;
+            }
             self.shown.add_reading(self.reader.read(self.replay.host(), &choice));
         }
         self.judge();
@@ -111,7 +131,7 @@ impl Recorded {
             (None, Some(before)) => Some(self.read_fully_at(before)),
             (None, None) => None,
         };
-        self.go_to(at);
+        self.replay.go_to(at);
         let end = read_fully(self.replay.host());
         let interval = Interval { start: start.map(Box::new), end };
         self.shown.judge(&interval);
@@ -123,18 +143,8 @@ impl Recorded {
         match self.judged.take() {
             Some((judged, snapshot)) if judged == step => snapshot,
             _ => {
-                self.go_to(step);
+                self.replay.go_to(step);
                 read_fully(self.replay.host())
-            }
-        }
-    }
-
-    /// Moves to a step without computing anything for the steps in between.
-    fn go_to(&mut self, to: usize) {
-        while self.replay.at() > to && self.replay.backward() {}
-        while self.replay.at() < to && self.replay.forward() {
-            if self.replay.at() == self.stalled.len() {
-                self.stalled.push(read_stalled(&self.replay));
             }
         }
     }
@@ -144,9 +154,8 @@ impl Recorded {
         let (at, times) = (self.replay.at(), self.replay.times());
         let (seconds, pressure) = (at.saturating_sub(HISTORY) + 1..=at)
             .filter_map(|step| {
-                let [before, now] =
-                    [step - 1, step].map(|step| self.stalled.get(step).copied().flatten());
-                let seconds = times[step].monotonic_seconds - times[step - 1].monotonic_seconds;
+                let [before, now] = [step - 1, step].map(|step| self.replay.stalled(step));
+                let seconds = times[step].monotonic - times[step - 1].monotonic;
                 let stalled = now?.checked_sub(before?)? as f64;
                 (seconds > 0.0).then(|| (seconds, (stalled / seconds / 1e4).min(100.0)))
             })
@@ -159,7 +168,8 @@ impl Recorded {
         self.position = LiveReplay {
             step: at + 1,
             steps: times.len(),
-            unix_seconds: times.get(at).map_or(0.0, |at| at.unix_seconds),
+            unix_seconds: times.get(at).map_or(0.0, |at| at.unix),
+            seconds_since_previous: self.replay.seconds_since_previous(at),
             is_playing: playback.is_playing,
             pace: playback.pace(),
             early: self.replay.early().map(str::to_owned),
@@ -213,20 +223,20 @@ fn read_fully(host: &HostRoot) -> Snapshot {
     snapshot(host, &Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) })
 }
 
-fn read_stalled(replay: &Replay) -> Option<u64> {
-    psi(replay.host()).memory.some.total_us.get().map(Micros::get)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use pagewise_capture::{Stream, Timeline};
-    use pagewise_observe::{Entry, Tape, TapeEnd};
+    use pagewise_observe::{Entry, Replay, Rest, Tape, TapeEnd, open_replay};
+    use pagewise_record::{Ring, RingLimits, Shelf};
     use pagewise_report::live::{LiveLine, LiveWindow};
     use pagewise_report::text;
     use pagewise_testkit::scene::{Scene, interval, slugs};
     use proptest::prelude::*;
 
     use super::*;
+    use pagewise_model::Bytes;
 
     /// Twelve readings, every 10 s from 12:30:00 UTC on; the changing values do not grow steadily.
     const STEPS: u32 = 12;
@@ -301,7 +311,13 @@ mod tests {
         use std::io::Write as _;
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        Recorded::new(open_replay(file.path(), |_| ()).unwrap())
+        recorded(open_replay(file.path(), |_| ()).unwrap())
+    }
+
+    fn recorded(replay: Replay) -> Recorded {
+        let readings = Readings::from_replay(replay);
+        let playback = playback_of(&readings);
+        Recorded::new(readings, playback)
     }
 
     fn frame(recorded: &Recorded, width: usize, height: usize) -> Vec<String> {
@@ -368,7 +384,7 @@ mod tests {
         let (_, capture) = Timeline::begin(&tape(3));
         let file = tempfile::NamedTempFile::new().unwrap();
         Stream::begin(&capture, file.reopen().unwrap()).unwrap().finish().unwrap();
-        let mut recorded = Recorded::new(open_replay(file.path(), |_| ()).unwrap());
+        let mut recorded = recorded(open_replay(file.path(), |_| ()).unwrap());
         for key in [Key::Right, Key::Char(' '), Key::End, Key::Left] {
             recorded.press(key);
             let first = &frame(&recorded, 80, 24)[0];
@@ -377,6 +393,99 @@ mod tests {
             assert_eq!(first, expected);
             assert!(recorded.playback.next_in().is_none());
         }
+    }
+
+    /// A record of the same readings, in three files, with a pause of ten minutes before the ninth.
+    fn record(folder: &Path) -> Shelf {
+        let limits = || RingLimits { size: Bytes::new(8 << 20), age: Duration::from_secs(1 << 40) };
+        for steps in [0..4, 4..8, 8..STEPS] {
+            let mut ring = Ring::open(folder, limits()).unwrap();
+            for step in steps {
+                let mut tape = tape(step);
+                let end = &mut tape.ends[0];
+                end.unix_seconds += if step >= 8 { 600.0 } else { 0.0 };
+                ring.add(tape, &Rest::Nothing).unwrap();
+            }
+        }
+        Shelf::open(folder).unwrap()
+    }
+
+    fn opened_record(folder: &Path) -> Recorded {
+        let readings = Readings::from_record(record(folder), None).unwrap();
+        let playback = playback_of(&readings);
+        Recorded::new(readings, playback)
+    }
+
+    /// The steps of a record look as those of a recording of the same readings, also at the borders of
+    /// its files, whichever way they were reached.
+    #[test]
+    fn a_record_of_several_files_is_stepped_through_as_a_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut recording, mut record) = (opened(&packed().0), opened_record(folder.path()));
+        assert_eq!(record.replay.record_files(), 3);
+        let without_first = |recorded: &Recorded| frame(recorded, 120, 40)[1..].to_vec();
+        for keys in [
+            vec![Key::Right; 8],
+            vec![Key::Left; 5],
+            vec![Key::Home],
+            vec![Key::Right, Key::Right],
+            "j7".chars().map(Key::Char).chain([Key::Enter]).collect(),
+            "j12:30:40".chars().map(Key::Char).chain([Key::Enter]).collect(),
+        ] {
+            for key in keys {
+                recording.press(key);
+                record.press(key);
+                // from the ninth reading on, the times differ
+                if record.replay.at() < 8 {
+                    assert_eq!(without_first(&record), without_first(&recording));
+                    assert_eq!(frame(&record, 80, 24)[0], frame(&recording, 80, 24)[0]);
+                }
+            }
+        }
+        record.press(Key::End);
+        for _ in 0..3 {
+            record.press(Key::Left);
+        }
+        let first = frame(&record, 100, 24)[0].clone();
+        assert!(first.ends_with("step 9 of 12, 10 min after the step before"), "{first}");
+    }
+
+    #[test]
+    fn a_record_without_an_index_or_with_damage_shows_what_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(record(folder.path()));
+        let mut files = list(folder.path());
+        files.sort();
+        let (indexes, rings): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .filter(|path| path.file_name().is_some_and(|name| name != "lock"))
+            .partition(|path| path.extension().is_some_and(|it| it == "index"));
+        remove(&indexes[0]);
+        let steps = |folder: &Path| {
+            Readings::from_record(Shelf::open(folder).unwrap(), None).map(|it| it.times().len())
+        };
+        assert_eq!(steps(folder.path()).unwrap(), 12);
+        let mut bytes = read(&rings[1]);
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        write(&rings[1], &bytes);
+        assert_eq!(steps(folder.path()).unwrap(), 11);
+        rings.iter().for_each(|path| write(path, b"nonsense"));
+        assert!(steps(folder.path()).is_err());
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test changes its own files")]
+    fn write(path: &Path, bytes: &[u8]) {
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test lists its own files")]
+    fn list(folder: &Path) -> Vec<std::path::PathBuf> {
+        std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect()
+    }
+
+    fn remove(path: &Path) {
+        std::fs::remove_file(path).unwrap();
     }
 
     fn any_key() -> impl Strategy<Value = Key> {
@@ -439,7 +548,7 @@ mod tests {
         let (mut compared, mut not_calm) = (0, 0);
         for slug in slugs() {
             let file = two_steps(&slug);
-            let mut watched = Recorded::new(open_replay(file.path(), |_| ()).unwrap());
+            let mut watched = recorded(open_replay(file.path(), |_| ()).unwrap());
             watched.press(Key::End);
             let report = interval(&pagewise_observe::open(file.path()).unwrap());
             let verdict = pagewise_decide::judge(&report);

@@ -16,14 +16,14 @@ use super::replay;
 use super::shown::{HISTORY, Shown, Source, show};
 use crate::advisers;
 
-pub(super) fn run(global: &Global, every: Duration) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, every: Duration, at: Option<&str>) -> anyhow::Result<Outcome> {
     if let Some(refusal) = refusal(global) {
         advisers::print_error(&refusal.into());
         return Ok(Outcome::Status(exit::USAGE));
     }
     let screen = LiveScreen::prepare()?;
     if let Some(path) = &global.root {
-        return replay::run(global, path, screen);
+        return replay::run(global, path, at, screen);
     }
     let host = HostRoot::live().context("/")?;
     Confinement::for_facts().enter();

@@ -7,6 +7,8 @@ use crate::time;
 
 /// Below this width in columns a window gets shorter words.
 const WIDE: usize = 70;
+/// A step says how long it is after the step before if that is longer than this many seconds.
+const LONG_PAUSE: f64 = 60.0;
 
 /// The keys for replaying a recording; space has another meaning than on a live machine.
 pub(super) const KEYS: [(&str, &str); 7] = [
@@ -15,7 +17,7 @@ pub(super) const KEYS: [(&str, &str); 7] = [
     ("left", "one step back, right: forward (also , and .)"),
     ("Home", "first step, End: last step"),
     ("+, -", "play faster, slower"),
-    ("j", "jump to a step (12) or to a time in UTC (12:31)"),
+    ("j", "jump to a step (12) or a time in UTC (12:31, 2026-11-27 12:31)"),
     ("up, down", "select a row (also k)"),
 ];
 
@@ -40,6 +42,11 @@ pub(super) fn first_line(replay: &LiveReplay, width: usize) -> Line {
         None if is_wide => line.plain(" (a recording of one moment)"),
         None => line.plain(", one moment"),
     };
+    let pause = replay.seconds_since_previous.filter(|passed| *passed > LONG_PAUSE && is_wide);
+    if let Some(passed) = pause {
+        let passed = pagewise_model::duration::format_rough(passed);
+        line = line.plain(", ").span(Role::Warning, format!("{passed} after the step before"));
+    }
     if replay.is_playing { line.plain(format!(", playing ×{}", replay.pace)) } else { line }
 }
 
