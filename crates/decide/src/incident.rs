@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pagewise_model::knob::{Access, KnobReading};
 use pagewise_model::{
     Bytes, Grown, GrownArea, HostVerdict, Incident, IncidentEvent, IncidentEventKind, Interval,
-    KernelLog, Level, Millis, Name, OomKill, Process, Snapshot, Trouble,
+    KernelLog, Level, Millis, Name, OomKill, Process, Snapshot, Trouble, UserKiller,
 };
 
 use crate::{judge, oom};
@@ -56,6 +56,9 @@ pub struct Moment {
     settings: BTreeMap<String, Name>,
     full: BTreeMap<Name, Bytes>,
     kills: Vec<Killed>,
+    /// Kills by programs such as systemd-oomd. Their messages are read once a minute, so a reading may
+    /// show a kill that is older than the reading before it.
+    kills_by_programs: Vec<Killed>,
     log_unread: Option<String>,
 }
 
@@ -112,6 +115,7 @@ impl Moment {
             settings: settings(end),
             full: full_swap_areas(end),
             kills: kills(interval),
+            kills_by_programs: kills_by_programs(interval),
             log_unread: end.kernel_log.records.get().is_none().then(|| why_unread(&end.kernel_log)),
         }
     }
@@ -213,6 +217,23 @@ fn kills(interval: &Interval) -> Vec<Killed> {
     killed.collect()
 }
 
+fn kills_by_programs(interval: &Interval) -> Vec<Killed> {
+    // the explanations of kills come first, in the order of the log, and then those of units
+    let kills = &interval.end.kernel_log.user_kills;
+    let explained = oom::explain_programs(interval).into_iter().zip(kills);
+    // what Docker reports is a kill by the kernel, which has its own report
+    let own = explained.filter(|(_, kill)| kill.by != UserKiller::Docker);
+    let killed = own.filter_map(|(explained, _)| {
+        Some(Killed {
+            unix_seconds: explained.unix_seconds?,
+            title: explained.title,
+            victim: None,
+            change: explained.change,
+        })
+    });
+    killed.collect()
+}
+
 fn victim(kill: &OomKill) -> Option<Victim> {
     let victim = kill.victim.as_ref()?;
     let parts = [victim.anon, victim.shmem];
@@ -242,6 +263,32 @@ pub enum Around {
 
 /// Explains what happened. `moments` must be in order of time.
 pub fn explain(moments: &[Moment], around: Around) -> Incident {
+    if moments.iter().any(|moment| !moment.kills_by_programs.is_empty()) {
+        let mut moments = moments.to_vec();
+        place_kills_by_programs(&mut moments);
+        return explain_placed(&moments, around);
+    }
+    explain_placed(moments, around)
+}
+
+/// Moves each kill by a program into the first reading after it. A kill before the first reading is
+/// dropped, as are such kills by the kernel.
+fn place_kills_by_programs(moments: &mut [Moment]) {
+    let mut all: Vec<Killed> = Vec::new();
+    for kill in moments.iter_mut().flat_map(|it| std::mem::take(&mut it.kills_by_programs)) {
+        if !all.iter().any(|known| is_same_kill(known, &kill)) {
+            all.push(kill);
+        }
+    }
+    for kill in all {
+        let after = moments.iter().position(|moment| moment.unix_seconds >= kill.unix_seconds);
+        if let Some(at) = after.filter(|at| *at > 0) {
+            moments[at].kills.push(kill);
+        }
+    }
+}
+
+fn explain_placed(moments: &[Moment], around: Around) -> Incident {
     let (Some(first), Some(last)) = (moments.first(), moments.last()) else {
         return Incident::default();
     };

@@ -22,6 +22,7 @@ fn moment(second: f64, level: Level) -> Moment {
         settings: BTreeMap::new(),
         full: BTreeMap::new(),
         kills: Vec::new(),
+        kills_by_programs: Vec::new(),
         log_unread: None,
     }
 }
@@ -100,6 +101,29 @@ fn a_night_is_told_in_order() {
     let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
     assert_eq!((grown.name.as_str(), grown.from.get()), ("backup", GIB / 4));
     assert_eq!(grown.to.get(), GIB / 4 * 5);
+}
+
+/// The message of systemd-oomd is read a minute after its kill, when memory is calm again.
+#[test]
+fn a_kill_by_a_program_is_listed_at_its_time() {
+    let mut moments = night();
+    for (at, moment) in moments.iter_mut().enumerate() {
+        moment.kills.clear();
+        if at >= 22 {
+            moment.kills_by_programs = vec![killed(158.0)];
+        }
+    }
+    let incident = explain(&moments, Around::Time(1e9 + 158.0));
+    let kills: Vec<_> =
+        incident.events.iter().filter(|it| it.kind == IncidentEventKind::Kill).collect();
+    let [kill] = kills[..] else { panic!("{:?}", incident.events) };
+    assert_eq!((kill.unix_seconds, kill.seconds_since_reading), (1e9 + 158.0, Some(8.0)));
+    assert_eq!(incident.trouble.unwrap().ended_unix_seconds, Some(1e9 + 180.0));
+    assert_eq!(incident.growers[0].name.as_str(), "backup");
+
+    // a kill before the first reading is not part of what was recorded
+    let late = explain(&moments[17..], Around::Worst);
+    assert!(late.events.iter().all(|it| it.kind != IncidentEventKind::Kill), "{:?}", late.events);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Kills by programs, and failed units, in journald's files and in a syslog.
 
-use pagewise_hostfs::{HostRoot, ReadHost};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost};
 use pagewise_journald::written::{Packing, Variant, Written, make_journal};
-use pagewise_model::{KernelLog, Taken, UserKiller};
+use pagewise_model::{KernelLog, Taken, UnitKill, UserKill, UserKiller};
+use pagewise_observe::formats::kernel_log::check_program_count;
 use pagewise_observe::kernel_log as read;
 
 use crate::testing::{denied_entry, file};
@@ -143,29 +144,56 @@ fn what_may_not_be_read_is_not_known() {
     assert!(log.program_messages.is_denied(), "{:?}", log.program_messages);
 }
 
-/// A recording has the number of messages if there was no kill; otherwise it says that it has none.
+/// A recording has the kills. A capture has neither them nor, then, the number of messages.
 #[test]
-fn a_recording_never_claims_that_there_was_no_kill() {
-    let recorded = |text: &str| {
-        let bytes =
-            make_journal(&Variant { buckets: 64, ..Variant::default() }, &[message(1, OOMD, text)]);
+fn a_recording_has_the_kills_and_a_capture_never_claims_that_there_was_none() {
+    let recorded = |messages: &[Written]| {
+        let bytes = make_journal(&Variant { buckets: 64, ..Variant::default() }, messages);
         let host = HostRoot::memory([file("dev/kmsg", "6,0,0,-;x\n"), file(FILE, bytes)]);
         let host = host.start_remembering();
         let original = read(&host, &Taken::default());
         let tape = host.into_remembered_files();
-        assert!(!format!("{tape:?}").contains("editor"), "{tape:?}");
-        (original, read(&HostRoot::memory(tape), &Taken::default()))
+        let kept = tape.iter().find(|(path, _)| *path == "journal/programs").unwrap().1.clone();
+        let Entry::File(kept) = kept else { panic!("{kept:?}") };
+        (original, read(&HostRoot::memory(tape), &Taken::default()), kept)
     };
-    let (quiet, replay) = recorded("quiet");
+    let (quiet, replay, kept) = recorded(&[message(1, OOMD, "quiet")]);
     assert_eq!(replay.program_messages.get(), Some(1));
     assert_eq!(format!("{quiet:?}"), format!("{replay:?}"));
-    let (original, replay) = recorded(BY_SWAP);
-    assert_eq!((original.user_kills.len(), replay.user_kills.len()), (1, 0));
-    assert!(replay.program_messages.get().is_none() && !replay.program_messages.is_denied());
-    for garbled in ["", "programs", "programs read=1 left_out=2 of=etc/shadow", "programs read=-1"]
-    {
+    assert_eq!(check_program_count(&kept), Some(kept));
+
+    let earlyoom = "sending SIGTERM to process 999 uid 1000 \"a\tb\": badness 900, VmRSS 3000 MiB";
+    let messages = [
+        message(1, OOMD, BY_SWAP),
+        message(2, &["_SYSTEMD_UNIT=earlyoom.service"], earlyoom),
+        of_systemd(3, &[FAILED], "db.service: Failed with result 'oom-kill'."),
+    ];
+    let (original, replay, kept) = recorded(&messages);
+    assert_eq!((original.user_kills.len(), original.unit_kills.len()), (2, 1), "{original:#?}");
+    let source = replay.program_messages.source.clone();
+    let users = original.user_kills.into_iter();
+    let users = users.map(|kill| UserKill { source: source.clone(), ..kill });
+    assert_eq!(replay.user_kills, users.collect::<Vec<_>>());
+    let units = original.unit_kills.into_iter();
+    let units = units.map(|kill| UnitKill { source: source.clone(), ..kill });
+    assert_eq!(replay.unit_kills, units.collect::<Vec<_>>());
+    assert_eq!(check_program_count(&kept), None);
+
+    let head = "programs read=1 left_out=0 of=var/log/journal\n";
+    for garbled in [
+        "",
+        "programs",
+        "programs read=1 left_out=2 of=etc/shadow",
+        "programs read=-1",
+        &format!("{head}kill\n"),
+        &format!("{head}kill\tnobody\t0\t\t\t\t\tx\t\n"),
+        &format!("{head}kill\tsystemd-oomd\t0\t\tinf\t\t\tx\t\n"),
+        &format!("{head}unit\t2\t0\t\t\t\tx\n"),
+        &format!("{head}{}", "unit\t1\t0\t\t\t\tx\n".repeat(1_001)),
+    ] {
         let host =
             HostRoot::memory([file("dev/kmsg", "6,0,0,-;x\n"), file("journal/programs", garbled)]);
         assert!(read(&host, &Taken::default()).program_messages.get().is_none(), "{garbled}");
+        assert_eq!(check_program_count(garbled.as_bytes()), None);
     }
 }
