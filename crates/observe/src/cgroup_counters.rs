@@ -31,6 +31,26 @@ impl CgroupCounters {
         counters::read(host, &self.path("memory.stat"))
     }
 
+    /// The memory usage of the cgroup and its descendants.
+    #[must_use]
+    pub fn usage(&self, host: &HostRoot) -> Option<Bytes> {
+        let file = if self.unified { "memory.current" } else { "memory.usage_in_bytes" };
+        host.bytes_at(&self.path(file)).get()
+    }
+
+    /// Contents of files that the kernel drops when the cgroup reaches its limit: the pages of files
+    /// on the two LRU lists, which tmpfs is not part of.
+    #[must_use]
+    pub fn page_cache(&self, host: &HostRoot) -> Option<Bytes> {
+        let names = if self.unified {
+            ["active_file", "inactive_file"]
+        } else {
+            ["total_active_file", "total_inactive_file"]
+        };
+        let stat = self.stat(host);
+        names.into_iter().map(|name| stat.get(name).get().map(Bytes::new)).sum()
+    }
+
     /// The peak memory usage of the cgroup. Version 2 has no such file before Linux 5.19.
     #[must_use]
     pub fn peak(&self, host: &HostRoot) -> Option<Bytes> {

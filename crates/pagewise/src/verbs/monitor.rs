@@ -3,7 +3,7 @@
 //! size (a ring), and serves metrics.
 //!
 //! A trigger of the kernel's pressure stall information (PSI) wakes the monitor while tasks wait
-//! for memory. In addition, the monitor reads two counters once a second to decide whether a
+//! for memory. In addition, the monitor reads a few counters once a second to decide whether a
 //! reading is due (`due.rs`); on a kernel without PSI triggers this alone decides. One thread
 //! reads; one answers HTTP with the text of the last reading; one syncs the ring to the disk,
 //! because a sync may take long on a disk that is busy with swapping. If the record cannot be
@@ -32,9 +32,9 @@ use pagewise_terminal::{Global, Outcome, output};
 use super::doctor::journal::{FindingsJournal, lock_as_monitor};
 use super::metrics::{Judged, WantedGroups, scope};
 use crate::cli;
-use due::{Due, Extent, Glance};
+use due::{Due, Extent, Glance, LimitedGroups};
 
-/// How often the two counters are read, and how soon a signal is noticed.
+/// How often the counters are read, and how soon a signal is noticed.
 const TICK: Duration = Duration::from_secs(1);
 /// Number of processes that are read every second while memory is short: the largest ones.
 const LARGEST: usize = 32;
@@ -58,8 +58,10 @@ pub(super) fn run(
     let places = if args.no_listen { Vec::new() } else { http::serve(&args.listen, &page)? };
     let stop = Stop::listen()?;
     output::print_message(format_args!("{}", describe(&ring, &places, args)));
+    let host = HostRoot::live().context("/")?;
     let mut monitor = Monitor {
-        host: HostRoot::live().context("/")?,
+        limited: LimitedGroups::new(pagewise_observe::memory_cgroups(&host)),
+        host,
         wanted,
         ring,
         sync: start_syncing(),
@@ -109,6 +111,7 @@ struct Monitor {
     page: Page,
     textfile: Option<PathBuf>,
     alarm: Option<StallAlarm>,
+    limited: LimitedGroups,
     /// The snapshot of the last reading for which metrics were computed.
     before: Option<Box<Snapshot>>,
     told: Told,
@@ -126,7 +129,7 @@ impl Monitor {
         let mut next = Instant::now();
         while !stop.is_asked() {
             let now = Instant::now();
-            if let Some(extent) = due.find_due(now, Glance::take(&self.host)) {
+            if let Some(extent) = due.find_due(now, Glance::take(&self.host, &self.limited)) {
                 let is_short = self.read(extent)?;
                 due.note_reading(now, extent);
                 if is_short {
@@ -168,6 +171,7 @@ impl Monitor {
         let live = Recording::live().context("/")?.without_start();
         let (taken, tape) = live.record(&scope, || anyhow::Ok(()))?;
         self.record(tape, &rest);
+        self.limited.choose(&taken.end.cgroups);
         let mut end = taken.end;
         match (extent, &mut self.before) {
             (Extent::Part { .. }, _) => return Ok(false),

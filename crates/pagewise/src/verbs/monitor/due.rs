@@ -3,10 +3,11 @@
 //! once a minute, what changes often at the interval of `--every`, and a part of that every second
 //! while memory is short.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pagewise_model::{Bytes, Micros};
-use pagewise_observe::{HostGauges, HostRoot};
+use pagewise_model::{Bytes, Cgroups, Limit, Micros, Name};
+use pagewise_observe::{CgroupCounters, HostGauges, HostRoot};
 
 /// If some task waited for memory for longer than this within a second, memory is short.
 const WAITED: Duration = Duration::from_millis(50);
@@ -21,6 +22,8 @@ const FREQUENT: Duration = Duration::from_millis(900);
 /// Readings become frequent if, at the pace since the glance before, no memory would be available after this time: a
 /// leak on a machine without swap makes no task wait until its last second.
 const EXHAUSTED_WITHIN: Duration = Duration::from_secs(20);
+/// Number of cgroups with a limit that are read every second: those nearest to their limits.
+const WATCHED_GROUPS: usize = 8;
 /// A reading may be taken this much before it is due; otherwise it would be up to one tick late.
 const SLACK: Duration = Duration::from_millis(500);
 
@@ -36,8 +39,48 @@ pub(super) enum Extent {
     Part { killed: bool },
 }
 
+/// The cgroups whose limits are nearest. The kernel kills in a cgroup at its limit without any shortage of the host.
+#[derive(Debug, Default)]
+pub(super) struct LimitedGroups {
+    /// The mount point of the memory cgroups, and whether they are version 2; `None` if there are none.
+    mount: Option<(String, bool)>,
+    groups: Vec<(Name, Bytes, CgroupCounters)>,
+}
+
+impl LimitedGroups {
+    pub(super) fn new(mount: Option<(String, bool)>) -> Self {
+        Self { mount, groups: Vec::new() }
+    }
+
+    /// Chooses the groups with the least memory below their limit at the last reading.
+    pub(super) fn choose(&mut self, cgroups: &Cgroups) {
+        let Some((mount, unified)) = &self.mount else { return };
+        let limited = cgroups.groups.iter().filter_map(|group| {
+            let Limit::Bytes(limit) = *group.max.value()? else { return None };
+            Some((limit.saturating_sub(group.current.get()?), limit, &group.path))
+        });
+        let mut limited: Vec<(Bytes, Bytes, &Name)> = limited.collect();
+        limited.sort_unstable();
+        let nearest = limited.into_iter().take(WATCHED_GROUPS).map(|(_, limit, path)| {
+            let folder = format!("{mount}{path}");
+            (path.clone(), limit, CgroupCounters::new(Path::new(&folder), *unified))
+        });
+        self.groups = nearest.collect();
+    }
+
+    /// What the processes of each group can still take before its limit, in bytes. Page cache is not counted as used,
+    /// because the kernel drops it first: a group that reads files is always near its limit.
+    fn left(&self, host: &HostRoot) -> Vec<(Name, u64)> {
+        let left = self.groups.iter().filter_map(|(path, limit, counters)| {
+            let used = counters.usage(host)?.saturating_sub(counters.page_cache(host)?);
+            Some((path.clone(), limit.saturating_sub(used).get()))
+        });
+        left.collect()
+    }
+}
+
 /// The counters that are read every second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Glance {
     /// Microseconds for which some task waited for memory; `None` if the kernel does not say.
     stalled: Option<u64>,
@@ -45,35 +88,45 @@ pub(super) struct Glance {
     kills: Option<u64>,
     /// Bytes that programs can still take without swapping (`MemAvailable`).
     available: Option<u64>,
+    /// Bytes that the processes of a cgroup can still take before its limit.
+    left_in_groups: Vec<(Name, u64)>,
 }
 
 impl Glance {
-    pub(super) fn take(host: &HostRoot) -> Self {
+    pub(super) fn take(host: &HostRoot, groups: &LimitedGroups) -> Self {
         let gauges = HostGauges(host);
         Self {
             stalled: gauges.memory_wait().map(Micros::get),
             kills: gauges.oom_kills(),
             available: gauges.available().map(Bytes::get),
+            left_in_groups: groups.left(host),
         }
     }
 
-    fn shows_kill_since(self, before: Self) -> bool {
+    fn shows_kill_since(&self, before: &Self) -> bool {
         self.kills.zip(before.kills).is_some_and(|(now, then)| now > then)
     }
 
     /// Whether tasks waited for memory since the previous glance, which was taken `passed` ago.
-    fn shows_stall_since(self, before: Self, passed: Duration) -> bool {
+    fn shows_stall_since(&self, before: &Self, passed: Duration) -> bool {
         let grown = self.stalled.zip(before.stalled).map(|(now, then)| now.saturating_sub(then));
         let limit = WAITED.mul_f64(passed.as_secs_f64().max(1.0));
         grown.map(Duration::from_micros).is_some_and(|waited| waited > limit)
     }
 
-    /// Whether available memory fell since the glance before, which was `passed` ago, so fast that none would be left
-    /// after [`EXHAUSTED_WITHIN`].
-    fn shows_fall_since(self, before: Self, passed: Duration) -> bool {
-        let (Some(now), Some(then)) = (self.available, before.available) else { return false };
-        let pace = then.saturating_sub(now) as f64 / passed.as_secs_f64().max(1.0);
-        pace > 0.0 && now as f64 <= pace * EXHAUSTED_WITHIN.as_secs_f64()
+    /// Whether memory that programs can still take fell since the glance before, which was `passed` ago, so fast that
+    /// none would be left after [`EXHAUSTED_WITHIN`]: on the host, or below the limit of a cgroup.
+    fn shows_fall_since(&self, before: &Self, passed: Duration) -> bool {
+        let falls = |now: u64, then: u64| {
+            let pace = then.saturating_sub(now) as f64 / passed.as_secs_f64().max(1.0);
+            pace > 0.0 && now as f64 <= pace * EXHAUSTED_WITHIN.as_secs_f64()
+        };
+        let then = |path: &Name| before.left_in_groups.iter().find(|(known, _)| known == path);
+        self.available.zip(before.available).is_some_and(|(now, then)| falls(now, then))
+            || self
+                .left_in_groups
+                .iter()
+                .any(|(path, now)| then(path).is_some_and(|(_, then)| falls(*now, *then)))
     }
 }
 
@@ -107,15 +160,16 @@ impl Due {
 
     /// The extent of the reading that is due now; `None` if none is due.
     pub(super) fn find_due(&mut self, now: Instant, glance: Glance) -> Option<Extent> {
-        if let Some((then, before)) = self.glance.replace((now, glance)) {
+        if let Some((then, before)) = &self.glance {
             self.killed |= glance.shows_kill_since(before);
-            let passed = now.saturating_duration_since(then);
+            let passed = now.saturating_duration_since(*then);
             let is_short =
                 glance.shows_stall_since(before, passed) || glance.shows_fall_since(before, passed);
             if self.killed || is_short {
                 self.trouble = Some(now);
             }
         }
+        self.glance = Some((now, glance));
         let is_past = |then: Option<Instant>, time: Duration| {
             then.is_none_or(|then| now.saturating_duration_since(then) + SLACK >= time)
         };
@@ -157,10 +211,18 @@ impl Due {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::{Cgroup, Reading, Source};
+    use pagewise_observe::Entry;
+
     use super::*;
 
     fn glance(stalled_ms: u64, kills: u64) -> Glance {
-        Glance { stalled: Some(stalled_ms * 1000), kills: Some(kills), available: Some(8 << 30) }
+        Glance {
+            stalled: Some(stalled_ms * 1000),
+            kills: Some(kills),
+            available: Some(8 << 30),
+            left_in_groups: Vec::new(),
+        }
     }
 
     /// The seconds from 0 to 99 at which a reading is taken, and its extent, for these counters.
@@ -236,6 +298,49 @@ mod tests {
         assert_eq!(falling(50)[..5], [0, 10, 13, 14, 15]);
         // at 12 MiB a second there are 232 MiB left after 64 s
         assert_eq!(falling(12)[..10], [0, 10, 20, 30, 40, 50, 60, 70, 76, 77]);
+    }
+
+    #[test]
+    fn a_group_whose_limit_is_reached_within_twenty_seconds_is_read_every_second() {
+        let seconds = |left: &dyn Fn(u64) -> u64| {
+            let glances = taken(|second| Glance {
+                left_in_groups: vec![
+                    (Name::from("/calm"), 1 << 20),
+                    (Name::from("/app"), left(second)),
+                ],
+                ..glance(0, 0)
+            });
+            glances.into_iter().map(|(second, _)| second).collect::<Vec<u64>>()
+        };
+        let falling = seconds(&|second| (700 - 50 * second.clamp(3, 13)) << 20);
+        assert_eq!(falling[..4], [0, 4, 5, 6]);
+        let level: Vec<u64> = calm().iter().map(|(second, _)| *second).collect();
+        assert_eq!(seconds(&|second| ((second % 2) << 30) + (30 << 30)), level);
+    }
+
+    /// The page cache of a group is not counted as used.
+    #[test]
+    fn what_is_left_below_a_limit_excludes_page_cache() {
+        let file = |path: &str, text: &str| (path.to_owned(), Entry::File(text.into()));
+        let host = HostRoot::memory([
+            file("sys/fs/cgroup/app/memory.current", "83886080\n"),
+            file(
+                "sys/fs/cgroup/app/memory.stat",
+                "anon 1048576\ninactive_file 41943040\nactive_file 20971520\n",
+            ),
+        ]);
+        let group = |path: &str, max: Limit, current: u64| Cgroup {
+            path: Name::from(path),
+            max: Reading::found(max, Source::default()),
+            current: Reading::found(Bytes::new(current << 20), Source::default()),
+            ..Cgroup::default()
+        };
+        let limit = Limit::Bytes(Bytes::new(100 << 20));
+        let groups =
+            vec![group("/", Limit::Max, 500), group("/app", limit, 80), group("/gone", limit, 1)];
+        let mut limited = LimitedGroups::new(Some(("/sys/fs/cgroup".to_owned(), true)));
+        limited.choose(&Cgroups { groups, ..Cgroups::default() });
+        assert_eq!(limited.left(&host), [(Name::from("/app"), 80 << 20)]);
     }
 
     #[test]
