@@ -95,7 +95,7 @@ pub use pagewise_hostfs::{
     acts_as_root, check_trusted_file, find_program, find_system_program, json_values,
     read_configuration,
 };
-pub use process::{command_lines, process_names};
+pub use process::{KnownProcesses, command_lines, process_names};
 pub use processors::Processors;
 pub use psi::read as psi;
 pub use record::{Recording, open, open_readings, open_with};

@@ -47,12 +47,12 @@ pub static PARSERS: &[Parser] = &[
             "proc/sysvipc/msg",
         ],
         |host| {
-            let processes = process::read(host, Duration::ZERO, usize::MAX).list;
+            let processes = process::read(host, None, Duration::ZERO, usize::MAX).list;
             keep(memory_files::read(host, &mounts::read(host), &memory::read(host), &processes));
         },
     ),
     files("gpu-memory", &["proc/meminfo", "proc/1/status", "proc/1/fdinfo"], |host| {
-        let processes = process::read(host, Duration::ZERO, usize::MAX).list;
+        let processes = process::read(host, None, Duration::ZERO, usize::MAX).list;
         keep(gpu_memory::read(host, &memory::read(host), &processes));
     }),
     bytes("fdinfo", gpu_memory::fuzz_fdinfo, gpu_memory::short_fdinfo),
@@ -272,7 +272,7 @@ pub static PARSERS: &[Parser] = &[
             "2/smaps_rollup",
             "1/stat",
         ),
-        |host| keep(process::read(host, Duration::from_millis(200), usize::MAX)),
+        |host| keep(process::read(host, None, Duration::from_millis(200), usize::MAX)),
     ),
     files(
         "process-sizes",

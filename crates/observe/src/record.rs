@@ -6,9 +6,10 @@ use std::path::Path;
 
 use pagewise_hostfs::recording::{self, Ends, OpenError};
 use pagewise_hostfs::{HostRoot, ReadHost};
-use pagewise_model::{Interval, Problem};
+use pagewise_model::{Interval, Problem, Snapshot};
 
-use crate::snapshot::{Scope, read_counters, snapshot};
+use crate::process::KnownProcesses;
+use crate::snapshot::{Scope, read_counters, snapshot, snapshot_after};
 use crate::tape::Tape;
 
 /// A host at one or two times: from a recording, or the live machine read twice.
@@ -83,6 +84,24 @@ impl Recording {
         let interval = remembering.interval(scope, wait)?;
         let tape = Tape::new(&interval, remembering.start, remembering.end);
         Ok((interval, tape))
+    }
+
+    /// Reads the end of the interval, and returns everything that was read. With
+    /// [`ProcessScope::Changed`](crate::ProcessScope::Changed), processes that did nothing since the
+    /// snapshot before are taken from it. `known` was filled by the reading of that snapshot, and is
+    /// filled by this one.
+    pub fn record_end(
+        self,
+        scope: &Scope,
+        known: &mut KnownProcesses,
+        before: Option<&Snapshot>,
+    ) -> (Snapshot, Tape) {
+        let host = self.end.start_remembering();
+        let before = before.map_or(&[][..], |before| &before.processes.list);
+        let end = snapshot_after(&host, scope, Some((known, before)));
+        let interval = Interval { start: None, end };
+        let tape = Tape::new(&interval, None, host);
+        (interval.end, tape)
     }
 }
 

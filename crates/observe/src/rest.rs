@@ -36,7 +36,7 @@ impl Rest {
         }
         let processes = match scope.processes {
             ProcessScope::Everything => BTreeSet::new(),
-            ProcessScope::Nothing | ProcessScope::Largest(_) => {
+            ProcessScope::Nothing | ProcessScope::Largest(_) | ProcessScope::Changed => {
                 host.list_numbers("proc", "").into_iter().collect()
             }
         };

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use pagewise_model::{Driver, Memory, Processes, Reading, Snapshot, Taken};
+use pagewise_model::{Driver, Memory, Process, Processes, Reading, Snapshot, Taken};
 
 use crate::kconfig::{self, CHAIN_SIZE};
 use crate::mounts::Mounts;
+use crate::process::KnownProcesses;
 use crate::{
     capability, cgroup, counters, damon, disk_stats, gpu_memory, host, hugetlb, kernel_log, knob,
     ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zfs,
@@ -48,8 +49,17 @@ pub enum ProcessScope {
     Nothing,
     /// All processes are read in full.
     Everything,
+    /// All processes are read, but not those whose `stat` is as it was at an earlier reading
+    /// ([`KnownProcesses`]): what was read then is used again.
+    Changed,
     /// At most this many processes are read, those with the most memory in RAM.
     Largest(usize),
+}
+
+impl ProcessScope {
+    fn has_all(self) -> bool {
+        matches!(self, Self::Everything | Self::Changed)
+    }
 }
 
 impl Scope {
@@ -88,6 +98,16 @@ pub(crate) const VMSTAT: &str = "proc/vmstat";
 
 /// Reads a host. Never fails as a whole: a value that cannot be read is absent or denied.
 pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
+    snapshot_after(host, scope, None)
+}
+
+/// Reads a host as [`snapshot`] does. With [`ProcessScope::Changed`], processes that did nothing since
+/// the snapshot before are taken from it; `known` belongs to that snapshot, and to this one afterwards.
+pub(crate) fn snapshot_after(
+    host: &HostRoot,
+    scope: &Scope,
+    mut known: Option<(&mut KnownProcesses, &[Process])>,
+) -> Snapshot {
     let mounts = mounts::read(host);
     let mut snapshot = glance(host, &mounts);
     if scope.cgroups {
@@ -110,10 +130,16 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     }
     snapshot.processes = match scope.processes {
         ProcessScope::Nothing => Processes::default(),
-        ProcessScope::Everything => process::read(host, scope.smaps_budget, scope.smaps_enough),
+        ProcessScope::Everything | ProcessScope::Changed => {
+            let reads_all = scope.processes == ProcessScope::Everything;
+            if let Some((known, _)) = known.as_mut().filter(|_| reads_all) {
+                known.forget_all();
+            }
+            process::read(host, known, scope.smaps_budget, scope.smaps_enough)
+        }
         ProcessScope::Largest(most) => process::read_largest(host, most),
     };
-    if scope.processes == ProcessScope::Everything {
+    if scope.processes.has_all() {
         let (memory, processes) = (&snapshot.memory, &snapshot.processes.list);
         snapshot.memory_files = memory_files::read(host, &mounts, memory, processes);
         snapshot.gpu_memory = gpu_memory::read(host, memory, processes);
@@ -163,7 +189,7 @@ pub(crate) fn read_counters(host: &HostRoot, scope: &Scope) -> Snapshot {
     if scope.cgroups {
         snapshot.cgroups = cgroup::read_counters(host, &mounts::read(host));
     }
-    if scope.processes == ProcessScope::Everything {
+    if scope.processes.has_all() {
         snapshot.processes = process::read_earlier(host, &snapshot, scope.process_rates);
     }
     finish(host, snapshot)

@@ -349,6 +349,25 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: guests(&["packages::"]),
     },
     Group {
+        name: "monitor-systemd",
+        proves: "the monitor's service runs as its own user, records a kill, alone writes entries, goes on when killed",
+        inputs: &[
+            PACKAGING,
+            Alone(&["record", "metrics"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/monitor.rs",
+                "crates/pagewise/tests/guest/packages.rs",
+                "crates/pagewise/src/verbs/monitor.rs",
+                "crates/pagewise/src/verbs/monitor",
+                "crates/pagewise/src/verbs/why",
+                "crates/pagewise/src/verbs/doctor/journal.rs",
+            ]),
+        ],
+        minutes: 3.0,
+        runs: guests(&["monitor::"]),
+    },
+    Group {
         name: "plan-systemd",
         proves: "a plan under systemd takes effect and goes back; a trial ends by its timer, or at the next boot",
         inputs: &[LeanProgram, GUEST_TESTS, PLANS],

@@ -10,12 +10,15 @@
 //! The first reading of an interval only needs the values from which growth is computed
 //! ([`read_earlier`]).
 //!
+//! A caller that reads again and again can have the values of unchanged processes kept ([`KnownProcesses`]).
+//!
 //! This process is read like any other. Environments are never read, command lines only for the
 //! process ids that a caller asks for ([`command_lines`]).
 
 mod choice;
 mod command;
 mod helper;
+mod known;
 mod limits;
 mod live;
 mod smaps;
@@ -37,19 +40,33 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
 pub(crate) use command::select_with_readable_maps;
+pub use known::KnownProcesses;
 pub(crate) use live::LiveProcesses;
 pub(crate) use stat::StatLine;
 
-pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processes {
+/// Reads all processes; those that did nothing since an earlier snapshot are taken from its list, if it
+/// is given.
+pub(crate) fn read(
+    host: &HostRoot,
+    mut known: Option<(&mut KnownProcesses, &[Process])>,
+    budget: Duration,
+    enough: usize,
+) -> Processes {
     let mut processes = Processes::default();
     let mut sizes = Vec::new();
     let Chosen { pids, left_out } = choice::choose(host, PROCESSES, PROCESS_IDS);
     processes.left_out = left_out;
     choice::record(host, left_out);
+    if let Some((known, _)) = &mut known {
+        known.keep_only(&pids);
+    }
     for pid in pids {
-        match status::read(host, pid) {
-            Task::Process(mut process, resident) => {
-                stat::read_times(host, &mut process);
+        let task = match &mut known {
+            Some((known, before)) => known.read(host, pid, before),
+            None => read_task(host, pid),
+        };
+        match task {
+            Task::Process(process, resident) => {
                 sizes.push(resident.map(|size| size.saturating_add(swapped_bytes(&process))));
                 processes.list.push(*process);
             }
@@ -70,6 +87,15 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
         host.beyond_limit(&Source::file("/proc"), "processes", all, read, part);
     }
     processes
+}
+
+/// Reads the status, the cgroup, times and faults of one process.
+fn read_task(host: &HostRoot, pid: u32) -> Task {
+    let mut task = status::read(host, pid);
+    if let Task::Process(process, _) = &mut task {
+        stat::read_times(host, process);
+    }
+    task
 }
 
 /// Reads at most `most` processes, those with the most memory in RAM, without proportional sizes (PSS).
@@ -122,8 +148,7 @@ pub fn process_names(host: &HostRoot) -> Vec<(u32, Name)> {
 /// One process as it is now, without proportional sizes (PSS); `None` if it has ended or has no
 /// memory.
 pub(crate) fn read_one(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
-    let Task::Process(mut process, _) = status::read(host, pid) else { return None };
-    stat::read_times(host, &mut process);
+    let Task::Process(process, _) = read_task(host, pid) else { return None };
     Some(process)
 }
 
@@ -190,7 +215,7 @@ mod tests {
     fn the_live_machine_has_us_in_it_and_its_tally_adds_up() {
         let live = HostRoot::live().unwrap();
         let budget = Duration::from_millis(200);
-        let processes = read(&live, budget, usize::MAX);
+        let processes = read(&live, None, budget, usize::MAX);
         let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
         let us = processes.list.iter().find(|process| process.pid == own).unwrap();
         assert_eq!(us.uid.get(), Some(rustix::process::geteuid().as_raw()));
@@ -208,7 +233,7 @@ mod tests {
     #[test]
     fn of_the_live_machine_the_rest_is_smaller_than_what_was_read() {
         let live = HostRoot::live().unwrap();
-        let processes = read(&live, Duration::from_secs(5), 1);
+        let processes = read(&live, None, Duration::from_secs(5), 1);
         let of = |outcome| {
             let list = processes.list.iter();
             list.filter(move |process| process.smaps == outcome).collect::<Vec<_>>()
@@ -227,8 +252,10 @@ mod tests {
         let names = ["1", "20", "3", "007", "-4", "self", "99999999999", "bus"];
         let paths: Vec<String> = names.iter().map(|name| format!("proc/{name}/status")).collect();
         let host = host(paths.iter().map(|path| (path.as_str(), "VmRSS: 8 kB\n")));
-        let pids =
-            read(&host, Duration::ZERO, usize::MAX).list.into_iter().map(|process| process.pid);
+        let pids = read(&host, None, Duration::ZERO, usize::MAX)
+            .list
+            .into_iter()
+            .map(|process| process.pid);
         assert_eq!(pids.collect::<Vec<_>>(), [1, 3, 20]);
     }
 
@@ -240,7 +267,7 @@ mod tests {
             ("proc/3/status", "Name:\tdefunct\nState:\tZ (zombie)\n"),
             ("proc/4/comm", "status is gone"),
         ]);
-        let processes = read(&host, Duration::ZERO, usize::MAX);
+        let processes = read(&host, None, Duration::ZERO, usize::MAX);
         assert_eq!(processes.list.len(), 1);
         assert_eq!((processes.kernel_threads, processes.vanished), (1, 2));
     }
@@ -264,7 +291,7 @@ mod tests {
             let at = Snapshot { memory: crate::memory::read(&host), ..Snapshot::default() };
             host.take_bytes_read();
             let earlier = read_earlier(&host, &at, true).list.len();
-            let later = read(&host, Duration::from_secs(1), usize::MAX).list.len();
+            let later = read(&host, None, Duration::from_secs(1), usize::MAX).list.len();
             assert_eq!((earlier, later), (many as usize, many as usize));
             host.take_bytes_read()
         };
@@ -281,7 +308,7 @@ mod tests {
         let host = HostRoot::memory((1..=many).map(|pid| {
             file(format!("proc/{pid}/status"), format!("VmSize:\t9 kB\nVmRSS:\t{pid} kB\n"))
         }));
-        let processes = read(&host, Duration::ZERO, usize::MAX);
+        let processes = read(&host, None, Duration::ZERO, usize::MAX);
         assert_eq!((processes.list.len(), processes.left_out), (12_000, 7));
         let problems = host.take_problems();
         let [problem] = &problems[..] else { panic!("{problems:?}") };
@@ -350,7 +377,7 @@ mod tests {
                 entry(kind).map(|entry| (format!("proc/{pid}/smaps_rollup"), entry))
             };
             let files = (1..=kinds.len()).map(status).chain((1..).zip(&kinds).filter_map(rollup));
-            let processes = read(&HostRoot::memory(files), Duration::from_secs(budget), usize::MAX);
+            let processes = read(&HostRoot::memory(files), None, Duration::from_secs(budget), usize::MAX);
             prop_assert_eq!(processes.list.len(), kinds.len());
             prop_assert_eq!(sum(&processes.smaps), kinds.len() as u64);
             for process in &processes.list {

@@ -13,7 +13,7 @@
 use pagewise_model::{Bytes, Millis, Name, Pages, Process, Reading, Source};
 
 use pagewise_hostfs::text::{number, unescape_name, words};
-use pagewise_hostfs::{HostRoot, ReadHost, absolute_path};
+use pagewise_hostfs::{HostRoot, ReadHost, Refusal, absolute_path};
 
 /// Milliseconds per clock tick: `USER_HZ` is 100 on every architecture that this program supports.
 const TICK: u64 = 10;
@@ -29,15 +29,25 @@ const START_TIME: usize = 22 - 3;
 
 /// Fills in start time, CPU time and major faults of the process.
 pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
-    let path = format!("proc/{}/stat", process.pid);
-    let source = || Source::file(absolute_path(&path));
-    match host.bytes(&path) {
+    let line = host.bytes(&path(process.pid));
+    fill_times(host, process, line.as_deref());
+}
+
+pub(super) fn path(pid: u32) -> String {
+    format!("proc/{pid}/stat")
+}
+
+/// Fills in start time, CPU time and major faults from the text of `stat`, or why it was not read.
+pub(super) fn fill_times(host: &HostRoot, process: &mut Process, text: Result<&[u8], &Refusal>) {
+    let source = Source::file(absolute_path(&path(process.pid)));
+    let source = || source.clone();
+    match text {
         Err(refusal) => {
             process.start_time = refusal.clone().reading(source());
             process.cpu_time = refusal.clone().reading(source());
-            process.major_faults = refusal.reading(source());
+            process.major_faults = refusal.clone().reading(source());
         }
-        Ok(line) => match StatLine::parse(&line) {
+        Ok(line) => match StatLine::parse(line) {
             None => {
                 let why = "a process's name in parentheses and its counters";
                 process.start_time = host.report_garbled(source(), why, line.trim_ascii());

@@ -22,7 +22,8 @@ use anyhow::Context;
 use pagewise_metrics::{format_classic, format_openmetrics};
 use pagewise_model::{Interval, Level, Name, Refusal, Snapshot};
 use pagewise_observe::{
-    HostRoot, ProcessScope, Recording, Rest, Scope, StallAlarm, Tape, Woken, keep_slow_parts,
+    HostRoot, KnownProcesses, ProcessScope, Recording, Rest, Scope, StallAlarm, Tape, Woken,
+    keep_slow_parts,
 };
 use pagewise_record::{Ring, RingLimits};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -69,6 +70,7 @@ pub(super) fn run(
         page,
         textfile: args.textfile.clone(),
         alarm: set_alarm(),
+        processes: KnownProcesses::default(),
         before: None,
         told: Told::default(),
         started,
@@ -114,6 +116,8 @@ struct Monitor {
     limited: LimitedGroups,
     /// The snapshot of the last reading for which metrics were computed.
     before: Option<Box<Snapshot>>,
+    /// The processes of `before`, to read again only those that did something since.
+    processes: KnownProcesses,
     told: Told,
     started: CostMeter,
 }
@@ -168,11 +172,10 @@ impl Monitor {
     fn read(&mut self, extent: Extent) -> anyhow::Result<bool> {
         let scope = scope_of(extent);
         let rest = Rest::of(&self.host, &scope);
-        let live = Recording::live().context("/")?.without_start();
-        let (taken, tape) = live.record(&scope, || anyhow::Ok(()))?;
+        let live = Recording::live().context("/")?;
+        let (mut end, tape) = live.record_end(&scope, &mut self.processes, self.before.as_deref());
         self.record(tape, &rest);
-        self.limited.choose(&taken.end.cgroups);
-        let mut end = taken.end;
+        self.limited.choose(&end.cgroups);
         match (extent, &mut self.before) {
             (Extent::Part { .. }, _) => return Ok(false),
             (Extent::Usual, Some(before)) => keep_slow_parts(&mut end, before),
@@ -230,7 +233,12 @@ fn is_short_without_log(interval: &mut Interval) -> bool {
 fn scope_of(extent: Extent) -> Scope {
     match extent {
         Extent::Complete => scope(),
-        Extent::Usual => Scope { volatile_only: true, kernel_log: false, ..scope() },
+        Extent::Usual => Scope {
+            processes: ProcessScope::Changed,
+            volatile_only: true,
+            kernel_log: false,
+            ..scope()
+        },
         Extent::Part { killed } => Scope {
             processes: ProcessScope::Largest(LARGEST),
             cgroups: true,

@@ -33,6 +33,7 @@ mod journal;
 mod lab;
 mod ledger;
 mod loans;
+mod monitor;
 mod oom;
 mod outcomes;
 mod owners;

@@ -92,20 +92,29 @@ say as-before diff /tmp/before /tmp/after
 cp /root/own /usr/bin/pagewise
 "#;
 
+/// Builds the package of the program under test in a folder.
+pub(crate) fn program_package(folder: &Path) -> PathBuf {
+    let program = std::env::var_os("PAGEWISE_STATIC").expect("run by cargo xtask test --root");
+    let mut build = Command::new(packaging().join("build.sh"));
+    build.arg("deb-program").env("PAGEWISE_PROGRAM", &program).env("PACKAGES", folder);
+    PathBuf::from(output_of(build.env("DEB_COMPRESSION", "-Zgzip -z1")).trim_end())
+}
+
+fn packaging() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
+}
+
+fn output_of(command: &mut Command) -> String {
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
 /// The package of the program under test, and the same with a later version.
 fn packages(folder: &Path) -> [PathBuf; 2] {
-    let program = std::env::var_os("PAGEWISE_STATIC").expect("run by cargo xtask test --root");
-    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
-    let run = |command: &mut Command| {
-        let ran = command.output().unwrap();
-        assert!(ran.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ran.stderr));
-        String::from_utf8(ran.stdout).unwrap()
-    };
-    let mut build = Command::new(packaging.join("build.sh"));
-    build.arg("deb-program").env("PAGEWISE_PROGRAM", &program).env("PACKAGES", folder);
-    let first = PathBuf::from(run(build.env("DEB_COMPRESSION", "-Zgzip -z1")).trim_end());
+    let first = program_package(folder);
     let later = folder.join("later.deb");
-    run(Command::new(packaging.join("test/later.sh")).args([&first, &later]));
+    output_of(Command::new(packaging().join("test/later.sh")).args([&first, &later]));
     [first, later]
 }
 
