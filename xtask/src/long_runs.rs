@@ -30,6 +30,9 @@ pub(crate) struct Incidents {
     /// How often each incident is made on each kernel
     #[arg(long, value_name = "N", default_value_t = 2)]
     rounds: usize,
+    /// How many calm hours are recorded on each kernel, every second one with a little work
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    hours: usize,
 }
 
 pub(crate) fn reboots(args: &Reboots) -> Result<()> {
@@ -43,7 +46,8 @@ pub(crate) fn faults(args: &Faults) -> Result<()> {
 }
 
 pub(crate) fn incidents(args: &Incidents) -> Result<()> {
-    run_longer(&["incidents::guest_incidents_"], &[("PAGEWISE_INCIDENTS", args.rounds)])
+    let numbers = [("PAGEWISE_INCIDENTS", args.rounds), ("PAGEWISE_CALM_HOURS", args.hours)];
+    run_longer(&["incidents::guest_incidents_"], &numbers)
 }
 
 pub(crate) fn ledger() -> Result<()> {
