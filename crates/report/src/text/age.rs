@@ -135,12 +135,23 @@ fn describe_nodes(nodes: &[AgedNode]) -> String {
     format!("youngest generation {} → {to}{on}{more}", first.from)
 }
 
+/// Describes the refaults before an aging: those after the aging before it, or before its run.
+fn describe_before(earlier: &[AgingRecord], record: &AgingRecord) -> String {
+    let last = earlier.iter().rfind(|it| it.group == record.group);
+    let last = last.filter(|last| last.round + 1 == record.round).and_then(|last| last.after);
+    match last {
+        _ if record.round <= 1 => format!("before: {}", describe(&record.before)),
+        Some(after) => format!("before: {}", describe(&after)),
+        None => format!("before its run: {}", describe(&record.before)),
+    }
+}
+
 fn print_history(page: &mut Page, history: &[AgingRecord]) {
     let start = Line::default().span(Role::Strong, "pagewise age --history");
     let items = [plural(history.len() as u64, "aging"), "nothing to undo".to_owned()];
     page.hang_items(start, 2, &items);
     let older = history.len().saturating_sub(LISTED);
-    for record in &history[older..] {
+    for (at, record) in history.iter().enumerate().skip(older) {
         #[expect(clippy::cast_precision_loss, reason = "Unix time")]
         let time = time::timestamp(record.unix_seconds as f64);
         let time = time.map_or_else(
@@ -150,7 +161,7 @@ fn print_history(page: &mut Page, history: &[AgingRecord]) {
         let group = Name::from(record.group.as_str());
         let label = Line::indent(2).span(Role::Strong, format!("{time}  {group}"));
         page.hang_items(label, 4, &[format!("aging {} of its run", record.round)]);
-        page.prose(4, Role::Plain, &format!("before: {}", describe(&record.before)));
+        page.prose(4, Role::Plain, &describe_before(&history[..at], record));
         page.prose(4, Role::Plain, &describe_round(record));
     }
     if older > 0 {
