@@ -8,6 +8,9 @@
 //! [aging."/system.slice/web.service"]
 //! agings_per_hour = 12
 //!
+//! [reclaim."/system.slice/web.service"]
+//! idle_after = "4m"
+//!
 //! [zram.zram0]
 //! flash_per_day = "1G"
 //! ```
@@ -24,6 +27,7 @@ use pagewise_model::{Advice, Bytes, most_similar};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::reclaim::ReclaimSettings;
 use crate::zram::ZramSettings;
 
 /// What the agent may use, and what it may do.
@@ -33,13 +37,20 @@ pub struct Config {
     pub cpu_seconds_per_minute: f64,
     /// The cgroups for which aging is switched on or off, by path.
     pub aging: BTreeMap<String, AgingSettings>,
+    /// The cgroups of which unused memory is taken or not, by path.
+    pub reclaim: BTreeMap<String, ReclaimSettings>,
     /// The zram devices for which the loop is switched on or off, by name.
     pub zram: BTreeMap<String, ZramSettings>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { cpu_seconds_per_minute: 0.3, aging: BTreeMap::new(), zram: BTreeMap::new() }
+        Self {
+            cpu_seconds_per_minute: 0.3,
+            aging: BTreeMap::new(),
+            reclaim: BTreeMap::new(),
+            zram: BTreeMap::new(),
+        }
     }
 }
 
@@ -47,6 +58,12 @@ impl Config {
     /// The cgroups for which aging is switched on.
     pub fn aging_targets(&self) -> impl Iterator<Item = (&str, AgingSettings)> {
         let on = self.aging.iter().filter(|(_, settings)| settings.is_on);
+        on.map(|(path, settings)| (path.as_str(), *settings))
+    }
+
+    /// The cgroups of which unused memory is taken.
+    pub fn reclaim_targets(&self) -> impl Iterator<Item = (&str, ReclaimSettings)> {
+        let on = self.reclaim.iter().filter(|(_, settings)| settings.is_on);
         on.map(|(path, settings)| (path.as_str(), *settings))
     }
 
@@ -88,14 +105,21 @@ const CPU_SECONDS: (f64, f64) = (0.001, 60.0);
 const AGINGS: (f64, f64) = (1.0, 60.0);
 /// Maximum number of characters of a wrong value that an error repeats.
 const LONGEST_FOUND: usize = 80;
+/// Maximum number of characters of a key with its sections that an error repeats.
+const LONGEST_KEY: usize = 300;
+const REFAULT_PERCENT: (f64, f64) = (0.1, 10.0);
+/// Two agings are half of this apart.
+const SHORTEST_IDLE: Duration = Duration::from_secs(20);
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
 const LONGEST_IDLE: Duration = Duration::from_secs(86_400);
 const LONGEST_ROUND: Duration = Duration::from_secs(3600);
 
-const SECTIONS: &[&str] = &["budget", "aging", "zram"];
+const SECTIONS: &[&str] = &["budget", "aging", "reclaim", "zram"];
 const BUDGET_KEYS: &[&str] = &["cpu_seconds_per_minute"];
 const AGING_KEYS: &[&str] = &["enabled", "refaults_per_second", "agings_per_hour", "interval"];
+const RECLAIM_KEYS: &[&str] =
+    &["enabled", "files_only", "idle_after", "refault_cpu_percent", "keep", "interval"];
 const ZRAM_KEYS: &[&str] = &["enabled", "idle_after", "recompress", "flash_per_day", "interval"];
 
 /// A configuration file that was read.
@@ -161,6 +185,11 @@ impl Reader<'_> {
                         self.add_aging(path, value, config)?;
                     }
                 }
+                name @ "reclaim" => {
+                    for (path, value) in self.table(name, value)? {
+                        self.add_reclaim(path, value, config)?;
+                    }
+                }
                 name @ "zram" => {
                     for (device, value) in self.table(name, value)? {
                         self.add_zram(device, value, config)?;
@@ -196,17 +225,7 @@ impl Reader<'_> {
         value: &Value<'_>,
         config: &mut Config,
     ) -> Result<(), ConfigError> {
-        let section = format!("aging.\"{}\"", path.get_ref());
-        // the kernel makes no cgroup whose name has a newline, and no file whose name has a zero byte or more bytes
-        let is_clean = |step: &str| {
-            !matches!(step, "" | "." | "..") && step.len() <= 255 && !step.contains(['\n', '\0'])
-        };
-        let is_path =
-            path.get_ref().strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_clean));
-        if !is_path {
-            let what = "expected the path of a cgroup below /sys/fs/cgroup, such as \"/system.slice/web.service\"";
-            return Err(self.error(path.span().start, Some(section), what.to_owned()));
-        }
+        let section = self.cgroup_section("aging", path)?;
         let table = self.table(&section, value)?;
         let settings = config.aging.entry(path.get_ref().to_string()).or_default();
         for (key, value) in table {
@@ -223,6 +242,51 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    fn add_reclaim(
+        &self,
+        path: &Key<'_>,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let section = self.cgroup_section("reclaim", path)?;
+        let table = self.table(&section, value)?;
+        let settings = config.reclaim.entry(path.get_ref().to_string()).or_default();
+        for (key, value) in table {
+            let name = format!("{section}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "enabled" => settings.is_on = self.boolean(&name, value)?,
+                "files_only" => settings.files_only = self.boolean(&name, value)?,
+                "idle_after" => {
+                    settings.idle_after =
+                        self.duration_in(&name, value, (SHORTEST_IDLE, LONGEST_IDLE))?;
+                }
+                "refault_cpu_percent" => {
+                    settings.refault_cpu_percent = self.number(&name, value, REFAULT_PERCENT)?;
+                }
+                "keep" => settings.keep = self.size(&name, value)?,
+                "interval" => settings.interval = self.duration(&name, value, LONGEST_INTERVAL)?,
+                _ => return Err(self.unknown(key, &name, "key", RECLAIM_KEYS)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of the section of a cgroup, whose path is checked.
+    fn cgroup_section(&self, kind: &str, path: &Key<'_>) -> Result<String, ConfigError> {
+        let section = format!("{kind}.\"{}\"", path.get_ref());
+        // the kernel makes no cgroup whose name has a newline, and no file whose name has a zero byte or more bytes
+        let is_clean = |step: &str| {
+            !matches!(step, "" | "." | "..") && step.len() <= 255 && !step.contains(['\n', '\0'])
+        };
+        let is_path =
+            path.get_ref().strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_clean));
+        if !is_path {
+            let what = "expected the path of a cgroup below /sys/fs/cgroup, such as \"/system.slice/web.service\"";
+            return Err(self.error(path.span().start, Some(section), what.to_owned()));
+        }
+        Ok(section)
     }
 
     fn add_zram(
@@ -316,13 +380,23 @@ impl Reader<'_> {
         value: &Value<'_>,
         longest: Duration,
     ) -> Result<Duration, ConfigError> {
-        let time = text(value).and_then(|text| parse_duration_from(text, SHORTEST_INTERVAL).ok());
+        self.duration_in(name, value, (SHORTEST_INTERVAL, longest))
+    }
+
+    fn duration_in(
+        &self,
+        name: &str,
+        value: &Value<'_>,
+        (shortest, longest): (Duration, Duration),
+    ) -> Result<Duration, ConfigError> {
+        let time = text(value).and_then(|text| parse_duration_from(text, shortest).ok());
         let sane = time.filter(|time| *time <= longest);
         let longest = match longest.as_secs() {
             hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
             seconds => format!("{}m", seconds / 60),
         };
-        sane.ok_or_else(|| self.wrong(name, value, &format!("a time from \"2s\" to \"{longest}\"")))
+        let expected = format!("a time from \"{}s\" to \"{longest}\"", shortest.as_secs());
+        sane.ok_or_else(|| self.wrong(name, value, &expected))
     }
 
     fn size(&self, name: &str, value: &Value<'_>) -> Result<Bytes, ConfigError> {
@@ -355,6 +429,10 @@ impl Reader<'_> {
     }
 
     fn error(&self, start: usize, key: Option<String>, what: String) -> ConfigError {
+        let key = key.map(|key| match key.char_indices().nth(LONGEST_KEY) {
+            Some((at, _)) => format!("{}…", &key[..at]),
+            None => key,
+        });
         let before = self.file.text.get(..start).unwrap_or_default();
         let line = 1 + before.matches('\n').count();
         ConfigError { path: self.file.path.clone(), line, key, what }
@@ -386,6 +464,10 @@ mod tests {
     fn a_long_wrong_value_is_cut() {
         let why = refused(&format!("[aging.\"/web\"]\ninterval = \"{}\"", "é".repeat(60_000)));
         assert!(why.ends_with("éé…") && why.len() < 400, "{why}");
+        let why = refused(&format!("[aging.\"/{}\"]", "é".repeat(30_000)));
+        assert!(why.contains("éé…: expected the path") && why.len() < 1000, "{why}");
+        let why = refused(&format!("[aging.\"/web\"]\n{} = 1", "k".repeat(30_000)));
+        assert!(why.contains("kk…: no such key") && why.len() < 1000, "{why}");
     }
 
     #[test]
@@ -445,6 +527,38 @@ mod tests {
             let why = refused(&format!("[zram.zram0]\n{line}"));
             assert!(why.starts_with("a.toml:2: zram.zram0.") && why.contains(expected), "{why}");
         }
+    }
+
+    #[test]
+    fn memory_is_taken_of_a_named_cgroup_within_the_defaults() {
+        let named = parse(&[file("a", "[reclaim.\"/web\"]\n")]).unwrap();
+        assert!(named.aging_targets().next().is_none());
+        let all: Vec<_> = named.reclaim_targets().collect();
+        assert_eq!(all, [("/web", ReclaimSettings::default())]);
+        let text = "files_only = true\nidle_after = '20s'\nrefault_cpu_percent = 2.5\nkeep = '64M'\ninterval = '2s'";
+        let set = parse(&[file("a", &format!("[reclaim.\"/web\"]\n{text}"))]).unwrap();
+        let expected = ReclaimSettings {
+            is_on: true,
+            files_only: true,
+            idle_after: Duration::from_secs(20),
+            refault_cpu_percent: 2.5,
+            keep: Bytes::new(64 << 20),
+            interval: Duration::from_secs(2),
+        };
+        assert_eq!(set.reclaim["/web"], expected);
+        for (line, expected) in [
+            ("idle_after = '19s'", "a time from \"20s\" to \"24h\", found '19s'"),
+            ("refault_cpu_percent = 11", "a number from 0.1 to 10, found 11"),
+            ("keep = 64", "a size as \"256M\" or \"2G\", found 64"),
+            ("files_onli = true", "did you mean files_only?"),
+        ] {
+            let why = refused(&format!("[reclaim.\"/web\"]\n{line}"));
+            assert!(
+                why.starts_with("a.toml:2: reclaim.\"/web\".") && why.contains(expected),
+                "{why}"
+            );
+        }
+        assert!(refused("[reclaim.web]").contains("expected the path of a cgroup"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod budget;
 mod config;
 mod flash;
 mod managers;
+mod reclaim;
 mod zram;
 
 pub use aging::{AgingStep, AgingTarget, Youngest};
@@ -17,4 +18,7 @@ pub use budget::CpuBudget;
 pub use config::{AgingSettings, Config, ConfigError, ConfigFile, parse};
 pub use flash::FlashAccount;
 pub use managers::other_manager;
+pub use reclaim::{
+    IdleMemory, ReclaimReading, ReclaimSettings, ReclaimStep, ReclaimTarget, SLICE, SwapRoom,
+};
 pub use zram::{ZramReading, ZramRound, ZramSettings, ZramStep, ZramTarget};

@@ -119,6 +119,106 @@ fn start_swap_off(area: &CStr) -> io::Result<libc::pid_t> {
     }
 }
 
+/// A child process that writes the same request to a file several times.
+#[derive(Debug)]
+pub(crate) struct Reclaiming(libc::pid_t);
+
+/// How a [`Reclaiming`] ended.
+#[derive(Debug)]
+pub(crate) enum SliceEnd {
+    /// The file took all requests, or the kernel found no more to take, or the time was over.
+    Done,
+    /// It was killed, because a request blocked for too long.
+    Late,
+    /// It was killed for this reason, and has not ended yet.
+    Stuck(Reclaiming),
+    /// The error number of the first request that was refused.
+    Error(libc::c_int),
+}
+
+/// Time between two requests, for other programs on the same CPU.
+static BETWEEN_SLICES: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// How long a killed child may take to end, in polls of [`POLL`].
+const POLLS: u32 = 200;
+const POLL: Duration = Duration::from_millis(5);
+
+impl Reclaiming {
+    /// Starts a child that writes `request` `count` times, until `limit` has passed.
+    pub(crate) fn start(
+        file: &std::fs::File,
+        request: &CStr,
+        count: u32,
+        limit: Duration,
+    ) -> io::Result<Self> {
+        use std::os::fd::AsRawFd;
+        let file = file.as_raw_fd();
+        let end = now().saturating_add(limit);
+        // SAFETY: getpid has no preconditions.
+        let parent = unsafe { libc::getpid() };
+        // SAFETY: between fork and _exit the child only makes system calls through async-signal-safe
+        // functions, on a file and a string that exist since before the fork: it does not allocate.
+        unsafe {
+            let child = libc::fork();
+            if child != 0 {
+                return if child > 0 { Ok(Self(child)) } else { Err(io::Error::last_os_error()) };
+            }
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent {
+                libc::_exit(libc::EINTR);
+            }
+            libc::setpriority(libc::PRIO_PROCESS, 0, LOW_PRIORITY);
+            for _ in 0..count {
+                if libc::write(file, request.as_ptr().cast(), request.count_bytes()) < 0 {
+                    libc::_exit(*libc::__errno_location());
+                }
+                if now() >= end {
+                    break;
+                }
+                libc::nanosleep(&raw const BETWEEN_SLICES, ptr::null_mut());
+            }
+            libc::_exit(0)
+        }
+    }
+
+    /// Waits until it has ended; kills it if it still blocks some time after `limit`.
+    pub(crate) fn wait(self, limit: Duration) -> io::Result<SliceEnd> {
+        let end = now().saturating_add(limit).saturating_add(limit);
+        loop {
+            match wait_for(self.0, libc::WNOHANG)? {
+                // less than was requested: the kernel found no more
+                Some(ChildEnd::Exit(0 | libc::EAGAIN)) => return Ok(SliceEnd::Done),
+                Some(ChildEnd::Exit(error)) => return Ok(SliceEnd::Error(error)),
+                Some(ChildEnd::Signal(_)) => return Ok(SliceEnd::Late),
+                None if now() >= end => break,
+                None => std::thread::sleep(POLL),
+            }
+        }
+        // SAFETY: kill takes two numbers. The child was not waited for, so no other process has its id.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+        for _ in 0..POLLS {
+            if self.has_ended() {
+                return Ok(SliceEnd::Late);
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(SliceEnd::Stuck(self))
+    }
+
+    /// Whether it has ended; then it must not be used any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        !matches!(wait_for(self.0, libc::WNOHANG), Ok(None))
+    }
+}
+
+/// Time since boot; async-signal-safe.
+fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a variable of this frame.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// The nice value of the child.
 const LOW_PRIORITY: libc::c_int = 10;
 const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";

@@ -52,7 +52,7 @@ mod fake;
 #[cfg(test)]
 mod property;
 
-pub use action::{aging, clear_accessed, merge, zram};
+pub use action::{aging, clear_accessed, merge, reclaim, zram};
 pub use agent_files::{AgentFiles, AgentFilesError, read_agent_status};
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};

@@ -458,12 +458,18 @@ pub(crate) fn check_writable(path: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path).map(drop)
 }
 
+/// Opens a file of the kernel's settings for writing. Links are not followed.
+pub(crate) fn open_setting(path: &str) -> io::Result<File> {
+    let file = set_plain_flags(OpenOptions::new().write(true)).open(path)?;
+    if SETTINGS.contains(&rustix::fs::fstatfs(&file)?.f_type) {
+        return Ok(file);
+    }
+    Err(io::Error::other("it lies in no file system of the kernel's settings"))
+}
+
 /// Writes a value in a single write to an existing file of the kernel.
 pub(crate) fn write(path: &str, value: &str) -> io::Result<()> {
-    let mut file = set_plain_flags(OpenOptions::new().write(true)).open(path)?;
-    if !SETTINGS.contains(&rustix::fs::fstatfs(&file)?.f_type) {
-        return Err(io::Error::other("it lies in no file system of the kernel's settings"));
-    }
+    let mut file = open_setting(path)?;
     let written = file.write(value.as_bytes())?;
     if written == value.len() {
         return Ok(());

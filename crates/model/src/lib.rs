@@ -47,7 +47,7 @@ pub use host::{
     NodeGenerations, OomBlocks, OomConstraint, OomEvent, OomExplanation, OomFact, OomGroup,
     OomHost, OomInvoker, OomKill, OomProof, OomReaped, OomTask, OomUsage, OomVictim, OomZone,
     Outcome, PageWalks, PartRead, PersistentSetting, Pressure, Problem, Process, ProcessChange,
-    Processes, Psi, Purpose, Reading, Rebuild, RebuildChange, RebuiltRun, RecentKills,
+    Processes, Psi, Purpose, Reading, Rebuild, RebuildChange, RebuiltRun, RecentKills, ReclaimKind,
     RefaultCounters, Refaults, RefusedLine, Secondary, SharedSegment, SizeBand, SizeClass,
     SizeClasses, SmapsOutcome, SmapsTally, Snapshot, Source, Stall, SwapFolder, SwappedPages,
     Taken, Target, Tier, TierKind, TmpfsMount, Tuned, UnitKill, UserKill, UserKiller, WallClock,

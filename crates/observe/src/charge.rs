@@ -2,7 +2,7 @@
 //! Readings that limit an action on memory and are repeated while it runs: how short of memory the
 //! machine is, and the usage and limit of a cgroup.
 
-use pagewise_model::{Bytes, Percent, Reading, RefaultCounters};
+use pagewise_model::{Bytes, Cgroup, Percent, Reading, RefaultCounters};
 
 use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
@@ -51,6 +51,13 @@ pub fn charge(host: &HostRoot, path: &str) -> Option<Charge> {
         (size("memory.usage_in_bytes"), [limit("memory.limit_in_bytes"), None])
     };
     Some(Charge { current: current.get()?, limit: limits.into_iter().flatten().min() })
+}
+
+/// Reads the memory cgroup with this path in full; `None` if there is none.
+pub fn memory_cgroup(host: &HostRoot, path: &str) -> Option<Cgroup> {
+    let found = crate::cgroup::read_one(host, &crate::mounts::read(host), path);
+    host.close_held_folders();
+    found
 }
 
 /// The refaults of the memory cgroup with this path, those below it included, and what it has in

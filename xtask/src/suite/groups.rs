@@ -511,7 +511,7 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         name: "agent",
-        proves: "pagewise agent: ages what the kernel does not age, writes unused pages of zram within a limit, its service",
+        proves: "pagewise agent: ages what the kernel does not age, takes unused memory and pages of zram within limits, its service",
         inputs: &[
             Alone(&["agent", "apply", "observe"]),
             GUEST_TESTS,
@@ -523,7 +523,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 "packaging/systemd/pagewise-agent.service",
             ]),
         ],
-        minutes: 9.0,
+        minutes: 20.0,
         runs: guests(&["agent::"]),
     },
     Group {

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pagewise_model::{
-    Advice, AgedNode, Aging, AgingEnd, AgingRecord, GroupGenerations, Name, RefaultCounters,
-    Refaults,
+    Advice, AgedNode, Aging, AgingEnd, AgingRecord, Bytes, GroupGenerations, Millis, Name,
+    RefaultCounters, Refaults,
 };
 use pagewise_observe::{HostRoot, generations_below, memory_cgroups, refaults};
 use rustix::io::Errno;
@@ -185,6 +185,14 @@ pub fn age(
     run(&mut live, path, budget, tell)
 }
 
+/// Checks that `lru_gen` can be opened for writing; changes nothing.
+///
+/// # Errors
+/// If it cannot: then no group can be aged.
+pub fn check_aging() -> Result<(), AgingError> {
+    LruGen::open().map(drop).map_err(AgingError::NoFile)
+}
+
 /// The number of the youngest generation of the group with this path and of those below it, by path
 /// and NUMA node. Takes no lock and changes nothing.
 ///
@@ -197,6 +205,55 @@ pub fn read_youngest(path: &str) -> Result<BTreeMap<(String, u32), u64>, AgingEr
         return Err(AgingError::NotListed(Name::from(path)));
     }
     Ok(nodes_of(&found).into_iter().map(|node| ((node.group, node.node), node.from)).collect())
+}
+
+/// Ages the group with this path, and those below it, once, without counting refaults. Such an aging is
+/// not recorded: a loop that needs to know which pages are idle does it every few minutes.
+///
+/// # Errors
+/// As [`age`].
+pub fn age_for_idle(state: &Path, path: &str) -> Result<(), AgingFailure> {
+    let file = LruGen::open().map_err(AgingError::NoFile)?;
+    let _lock = Lock::take(state)?;
+    let found = generations_below(&file.read().map_err(AgingError::NoFile)?, path);
+    if !found.iter().any(|group| is_same(&group.path, path)) {
+        return Err(AgingError::NotListed(Name::from(path)).into());
+    }
+    let mut nodes = nodes_of(&found);
+    if nodes.len() > MOST_NODES {
+        return Err(AgingError::TooMany { group: Name::from(path), found: nodes.len() }.into());
+    }
+    let stop = AtomicBool::new(false);
+    let host = HostRoot::live().doing(|| "/".to_owned())?;
+    let mut live = LiveAging {
+        file,
+        host,
+        path,
+        group: PathBuf::new(),
+        boot_id: None,
+        folder: String::new(),
+        stop: &stop,
+    };
+    Ok(age_once(&mut live, path, &mut nodes)?)
+}
+
+/// How much memory of the group with this path, and of those below it, was not accessed for at least
+/// this time when the group was last aged: anonymous with shared memory, and page cache.
+///
+/// # Errors
+/// If `lru_gen` cannot be read, or does not list the group.
+pub fn read_idle(path: &str, at_least: Duration) -> Result<(Bytes, Bytes), AgingError> {
+    let file = LruGen::open().map_err(AgingError::NoFile)?;
+    let found = generations_below(&file.read().map_err(AgingError::NoFile)?, path);
+    if !found.iter().any(|group| is_same(&group.path, path)) {
+        return Err(AgingError::NotListed(Name::from(path)));
+    }
+    let at_least = Millis::new(u64::try_from(at_least.as_millis()).unwrap_or(u64::MAX));
+    let page = rustix::param::page_size() as u64;
+    let sum = found.iter().map(|group| group.idle(at_least)).fold((0, 0), |sum, idle| {
+        (sum.0 + idle.0.get().saturating_mul(page), sum.1 + idle.1.get().saturating_mul(page))
+    });
+    Ok((Bytes::new(sum.0), Bytes::new(sum.1)))
 }
 
 /// Why a run of agings failed.

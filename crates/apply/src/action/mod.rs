@@ -6,6 +6,7 @@ mod accessed;
 pub mod aging;
 mod lru_gen;
 pub mod merge;
+pub mod reclaim;
 pub mod zram;
 
 pub use accessed::clear_accessed;

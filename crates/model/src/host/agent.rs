@@ -13,6 +13,8 @@ use crate::Bytes;
 pub enum AgentLoop {
     /// Ages the pages of a cgroup whose files refault much.
     Aging,
+    /// Takes unused memory of a cgroup.
+    Reclaim,
     /// Recompresses unused pages of a zram device, and writes them to its backing device.
     Zram,
 }
@@ -22,6 +24,7 @@ impl AgentLoop {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aging => "aging",
+            Self::Reclaim => "reclaim",
             Self::Zram => "zram",
         }
     }
@@ -60,6 +63,29 @@ pub enum AgentLimit {
         /// Bytes that may be written in a day.
         flash_bytes_per_day: Bytes,
     },
+    /// Memory that was taken from a cgroup, and what of it is in swap.
+    Reclaimed {
+        /// Bytes by which the cgroup became smaller, since the agent was started.
+        reclaimed_bytes: Bytes,
+        /// Memory of the cgroup that is in swap now, whoever moved it there.
+        swapped_bytes: Bytes,
+        /// RAM that the compressed copies of it use now, which no cgroup is charged for; `null` if that is
+        /// not known, or if zswap charges it to the cgroup.
+        uncharged_bytes: Option<Bytes>,
+        /// What the cgroup keeps at least, as far as that is known.
+        floor_bytes: Bytes,
+    },
+}
+
+/// The kind of memory that the kernel is asked to reclaim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReclaimKind {
+    /// The kernel chooses.
+    Any,
+    /// Only anonymous memory.
+    Anon,
+    /// Only page cache.
+    File,
 }
 
 /// A decision of a loop, or of the agent itself.

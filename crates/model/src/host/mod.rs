@@ -45,7 +45,9 @@ mod zone;
 mod zram;
 mod zswap;
 
-pub use agent::{AgentDecision, AgentLimit, AgentLoop, AgentReport, AgentStatus, AgentTarget};
+pub use agent::{
+    AgentDecision, AgentLimit, AgentLoop, AgentReport, AgentStatus, AgentTarget, ReclaimKind,
+};
 pub use aging::{AgedNode, Aging, AgingEnd, AgingRecord, AgingReport, RefaultCounters, Refaults};
 pub use balloon::Balloon;
 pub use capability::{Capability, FeatureState};

@@ -8,6 +8,8 @@
 mod cgroup;
 mod configuration;
 mod device;
+mod reclaim;
+mod refault_cost;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +23,7 @@ use pagewise_apply::{AgentFiles, Conflicts, read_agent_status, recover, state_fo
 use pagewise_model::{
     AgentDecision, AgentReport, AgentStatus, AgentTarget, Interval, Name, Refusal, group_digits,
 };
-use pagewise_observe::{HostRoot, Scope, snapshot};
+use pagewise_observe::{HostRoot, OwnUsage, Scope, snapshot};
 use pagewise_report::{json, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;
@@ -32,11 +34,14 @@ use crate::cli;
 use cgroup::{Cgroup, Surroundings};
 use configuration::Loaded;
 use device::{Device, DeviceRound, Flash, describe_time};
+use reclaim::{ReclaimRound, ReclaimedCgroup, SwapState};
 
 /// How often the agent checks what is due, and how soon it notices a signal.
 const TICK: Duration = Duration::from_millis(500);
 /// How often other managers and the state of multi-gen LRU are checked.
 const LOOK_AROUND: Duration = Duration::from_secs(60);
+/// How often the cost of a refault is measured.
+const MEASURE_COST: Duration = Duration::from_secs(3600);
 /// At most this many decisions are in the state.
 const MOST_DECISIONS: usize = 100;
 
@@ -94,9 +99,12 @@ fn count_targets(loaded: &Loaded) -> String {
     };
     let aging =
         (cgroups > 0).then(|| format!("aging is switched on for {}", count(cgroups, "cgroup")));
+    let reclaimed = config.reclaim_targets().count() as u64;
+    let reclaim = (reclaimed > 0)
+        .then(|| format!("reclaim is switched on for {}", count(reclaimed, "cgroup")));
     let zram = (devices > 0)
         .then(|| format!("the loop for zram is switched on for {}", count(devices, "device")));
-    let all: Vec<String> = aging.into_iter().chain(zram).collect();
+    let all: Vec<String> = aging.into_iter().chain(reclaim).chain(zram).collect();
     match (all.is_empty(), loaded.paths.is_empty()) {
         (false, _) => all.join("; "),
         (true, false) => "nothing is switched on".to_owned(),
@@ -117,6 +125,18 @@ fn describe(loaded: &Loaded) -> String {
             Name::from(path),
             settings.refaults_per_second,
             settings.agings_per_hour,
+            settings.interval.as_secs_f64()
+        ));
+    }
+    for (path, settings) in loaded.config.reclaim_targets() {
+        let kind = if settings.files_only { "page cache" } else { "memory" };
+        text.push_str(&format!(
+            "  {}: {kind} unused for {} is taken while refaults cost less than {} % of its CPU time; keeps at least {}; \
+             every {} s\n",
+            Name::from(path),
+            describe_time(settings.idle_after),
+            settings.refault_cpu_percent,
+            settings.keep,
             settings.interval.as_secs_f64()
         ));
     }
@@ -153,6 +173,10 @@ struct Agent {
     surroundings: Surroundings,
     looked_around: Option<Duration>,
     cgroups: Vec<Cgroup>,
+    reclaimed: Vec<ReclaimedCgroup>,
+    swap: SwapState,
+    /// CPU time of a refault, and when it was measured.
+    refault_cost: Option<(Duration, Duration)>,
     devices: Vec<Device>,
     flash: BTreeMap<String, FlashAccount>,
     /// Why `flash` is not known; `None` if it is.
@@ -194,6 +218,9 @@ impl Agent {
             surroundings: Surroundings::default(),
             looked_around: None,
             cgroups: Vec::new(),
+            reclaimed: Vec::new(),
+            swap: SwapState::default(),
+            refault_cost: None,
             devices: Vec::new(),
             flash,
             flash_unknown,
@@ -217,6 +244,14 @@ impl Agent {
                 None => Cgroup::new(path, settings, &history, unix_now()),
             };
             self.cgroups.push(cgroup);
+        }
+        let mut before = std::mem::take(&mut self.reclaimed);
+        for (path, settings) in self.loaded.config.reclaim_targets() {
+            let cgroup = match before.iter().position(|cgroup| cgroup.path == path) {
+                Some(at) => before.swap_remove(at).with(settings),
+                None => ReclaimedCgroup::new(path, settings),
+            };
+            self.reclaimed.push(cgroup);
         }
         let mut before = std::mem::take(&mut self.devices);
         for (name, settings) in self.loaded.config.zram_targets() {
@@ -268,11 +303,21 @@ impl Agent {
 
     fn have_all_decided(&self) -> bool {
         let cgroups = self.cgroups.iter().all(|cgroup| cgroup.has_decided);
-        cgroups && self.devices.iter().all(|device| device.has_decided)
+        let reclaimed = self.reclaimed.iter().all(|cgroup| cgroup.has_decided);
+        cgroups && reclaimed && self.devices.iter().all(|device| device.has_decided)
     }
 
     fn read_configuration(&mut self) {
-        let loaded = configuration::load(self.named.as_deref());
+        let loaded = configuration::load(self.named.as_deref()).and_then(|loaded| {
+            // a file that is replaced, or on a file system that is not mounted, is no wish to stop
+            let is_gone = loaded.paths.is_empty() && !self.loaded.paths.is_empty();
+            anyhow::ensure!(
+                !is_gone,
+                "{} does not exist any more; a file without a section switches everything off",
+                configuration::FILE
+            );
+            Ok(loaded)
+        });
         match loaded {
             Ok(loaded) => {
                 self.loaded = loaded;
@@ -306,14 +351,21 @@ impl Agent {
         let now = self.start.elapsed();
         let is_device_due = self.devices.iter().any(|device| device.is_due(now));
         let is_cgroup_due = self.cgroups.iter().any(|cgroup| cgroup.is_due(now));
+        let is_reclaim_due = self.reclaimed.iter().any(|cgroup| cgroup.is_due(now));
+        if is_cgroup_due || is_reclaim_due {
+            self.look_around(now);
+        }
         if is_cgroup_due {
-            self.handle_cgroups(now);
+            self.handle_cgroups();
+        }
+        if is_reclaim_due {
+            self.handle_reclaim(now);
         }
         if is_device_due {
             self.handle_devices();
         }
         self.count_cpu();
-        is_cgroup_due || is_device_due
+        is_cgroup_due || is_reclaim_due || is_device_due
     }
 
     fn may_go_on(&mut self) -> bool {
@@ -321,11 +373,54 @@ impl Agent {
         !self.stop.is_asked() && self.budget.is_left()
     }
 
-    fn handle_cgroups(&mut self, now: Duration) {
+    fn look_around(&mut self, now: Duration) {
         if self.looked_around.is_none_or(|then| now.saturating_sub(then) >= LOOK_AROUND) {
             self.surroundings = Surroundings::read(&self.host);
             self.looked_around = Some(now);
         }
+    }
+
+    fn handle_reclaim(&mut self, now: Duration) {
+        if self.swap.is_due(now) {
+            self.swap.update(&snapshot(&self.host, &Scope::glance()), now);
+        }
+        if self.refault_cost.is_none_or(|(_, at)| now.saturating_sub(at) >= MEASURE_COST) {
+            let measured = refault_cost::measure();
+            let cost = measured.unwrap_or(refault_cost::ASSUMED);
+            if self.refault_cost.is_none() {
+                let how = if measured.is_some() { "measured" } else { "assumed" };
+                let text = format!("a refault costs {} µs of CPU time ({how})", cost.as_micros());
+                self.decide(None, text);
+            }
+            self.refault_cost = Some((cost, now));
+        }
+        for at in 0..self.reclaimed.len() {
+            if !self.may_go_on() {
+                return;
+            }
+            let now = self.start.elapsed();
+            let cgroup = &mut self.reclaimed[at];
+            if !cgroup.is_due(now) {
+                continue;
+            }
+            let round = ReclaimRound {
+                host: &self.host,
+                swap: &self.swap,
+                processes: &self.surroundings.processes,
+                obstacle: self.surroundings.no_cgroups.as_deref(),
+                no_aging: self.surroundings.no_aging.as_deref(),
+                refault_cost: self.refault_cost.map_or(refault_cost::ASSUMED, |(cost, _)| cost),
+                now,
+                is_dry: self.is_dry,
+            };
+            if let Some(line) = cgroup.handle(&round) {
+                let path = cgroup.path.clone();
+                self.decide(Some(path), line);
+            }
+        }
+    }
+
+    fn handle_cgroups(&mut self) {
         for at in 0..self.cgroups.len() {
             if !self.may_go_on() {
                 return;
@@ -333,6 +428,14 @@ impl Agent {
             let now = self.start.elapsed();
             let cgroup = &mut self.cgroups[at];
             if !cgroup.is_due(now) {
+                continue;
+            }
+            let is_reclaimed = self.reclaimed.iter().any(|other| other.path == cgroup.path);
+            if is_reclaimed {
+                if cgroup.leave_to_reclaim(now) {
+                    let (path, text) = (cgroup.path.clone(), cgroup.state.clone());
+                    self.decide(Some(path), text);
+                }
                 continue;
             }
             let is_news = cgroup.handle(
@@ -428,7 +531,8 @@ impl Agent {
 
     fn target_statuses(&self, now: Duration) -> Vec<AgentTarget> {
         let cgroups = self.cgroups.iter().map(|cgroup| cgroup.status(now));
-        cgroups.chain(self.devices.iter().map(Device::status)).collect()
+        let reclaimed = self.reclaimed.iter().map(ReclaimedCgroup::status);
+        cgroups.chain(reclaimed).chain(self.devices.iter().map(Device::status)).collect()
     }
 
     /// Says an error of the agent's own files when it changes; the agent goes on without them.
@@ -447,7 +551,9 @@ fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The CPU time of this process, including what the kernel did for it.
+/// The CPU time of this process and of its children that have ended, including what the kernel did for
+/// them.
 fn cpu_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+    let own = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+    own + OwnUsage::of_ended_children().cpu
 }

@@ -76,6 +76,15 @@ fn print_target(page: &mut Page, target: &AgentTarget) {
         AgentLimit::Flash { flash_bytes_today, flash_bytes_per_day } => {
             format!("{flash_bytes_today} written to flash today, of {flash_bytes_per_day} allowed")
         }
+        AgentLimit::Reclaimed { reclaimed_bytes, swapped_bytes, uncharged_bytes, floor_bytes } => {
+            let copies = uncharged_bytes
+                .map(|bytes| format!(", in {bytes} of RAM that no cgroup is charged for"))
+                .unwrap_or_default();
+            format!(
+                "{reclaimed_bytes} taken since the start; it has {swapped_bytes} in swap{copies}; keeps at least \
+                 {floor_bytes}"
+            )
+        }
     };
     let items = [Name::from(target.state.as_str()).to_string(), limit];
     page.hang_items(start, 4, &items);

@@ -25,6 +25,17 @@ pub(crate) fn report() -> AgentReport {
         target(web, "waits: 3 refaults of files per second, fewer than 50", 3),
         target("/kubepods/pod1", "left alone: kubelet manages this cgroup", 0),
         AgentTarget {
+            loop_: AgentLoop::Reclaim,
+            target: "/system.slice/batch.service".to_owned(),
+            state: "waits 30 s: 140 refaults/s cost 1.2 % of its CPU time".to_owned(),
+            limit: AgentLimit::Reclaimed {
+                reclaimed_bytes: Bytes::new(48 << 20),
+                swapped_bytes: Bytes::new(45 << 20),
+                uncharged_bytes: Some(Bytes::new(14 << 20)),
+                floor_bytes: Bytes::new(19 << 20),
+            },
+        },
+        AgentTarget {
             loop_: AgentLoop::Zram,
             target: "zram0".to_owned(),
             state: "wrote 96 MiB to /dev/sdb1; 102 → 68 MiB of RAM".to_owned(),

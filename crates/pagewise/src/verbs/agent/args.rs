@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pages of the cgroups when that helps, and take \
-    unused pages of the devices out of RAM. Runs until it is stopped; needs root.\n\n\
+pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pages of the cgroups when that helps, reclaim \
+    their unused memory, and take unused pages of the devices out of RAM. Runs until it is stopped; needs root.\n\n\
     The agent does nothing unless a file switches it on: /etc/pagewise/agent.toml, then the files *.toml and *.conf in \
     /etc/pagewise/agent.toml.d in the order of their names. A later file changes single keys of an earlier one:\n\n  \
     [budget]\n  \
@@ -16,6 +16,13 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     refaults_per_second = 50               # fewer refaults of files are no reason; at least 50\n  \
     agings_per_hour = 12                   # at most; from 1 to 60\n  \
     interval = \"10s\"                       # between two readings; from 2s to 10m\n\n  \
+    [reclaim.\"/system.slice/web.service\"] # takes unused memory of this cgroup (memory.reclaim)\n  \
+    enabled = true\n  \
+    files_only = false                     # true: only page cache that no program has mapped\n  \
+    idle_after = \"4m\"                      # memory unused for this long; from 20s to 24h\n  \
+    refault_cpu_percent = 1                # of the cgroup's CPU time, for bringing pages back; from 0.1 to 10\n  \
+    keep = \"64M\"                           # it keeps at least this; without this key, what it uses\n  \
+    interval = \"6s\"                        # between two readings; from 2s to 10m\n\n  \
     [zram.zram0]                           # a zram device, as `pagewise status` prints it\n  \
     enabled = true\n  \
     idle_after = \"1h\"                      # pages unused for this long; from 2s to 24h\n  \
@@ -27,6 +34,10 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     fall, the agent pauses for an hour, and for twice as long each further time, up to a day. Aging evicts nothing and \
     changes no setting and no contents, so there is nothing to undo, also if the agent is killed. A cgroup that kubelet, \
     koordinator, katalyst or senpai manages is left alone.\n\n\
+    With [reclaim], a cgroup is aged every half of idle_after, and what was not accessed for idle_after is taken, 1 % of \
+    its memory at a time, in requests of 256 KiB; less or nothing if pages come back. Nothing is taken while the cgroup \
+    grows or does far less than usual, and no anonymous memory without free swap in zram or zswap. Pages come back by \
+    themselves, and no setting changes.\n\n\
     Pages of a zram device that were unused for long enough are compressed again, and written to its backing device, \
     incompressible ones first. The kernel holds each writeback to what is left of flash_per_day, whoever wrote the rest \
     of it; a day is one of UTC. A page that is used again comes back by itself.\n\n\
@@ -46,7 +57,8 @@ pub(crate) struct Agent {
     /// Print what would be done, and do nothing; writes no file
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// End after one decision for each cgroup and device; takes at least two intervals if it has many refaults
+    /// End after one decision for each cgroup and device; takes at least two intervals if it has many refaults.
+    /// With [reclaim], this ages the cgroup at most, because it takes minutes until its idle pages are known
     #[arg(long)]
     pub(crate) once: bool,
     /// Read this file, and the files in the folder FILE.d, instead of /etc/pagewise/agent.toml

@@ -18,33 +18,41 @@ const LONGEST_BETWEEN: Duration = Duration::from_secs(10);
 /// What of the host decides whether a loop may act at all.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
-    processes: Vec<String>,
+    pub(super) processes: Vec<String>,
+    /// Why nothing can be done about any cgroup; `None` if something can.
+    pub(super) no_cgroups: Option<String>,
     /// Why no cgroup can be aged; `None` if they can.
-    obstacle: Option<String>,
+    pub(super) no_aging: Option<String>,
 }
 
 impl Surroundings {
     pub(super) fn read(host: &HostRoot) -> Self {
         let processes = process_names(host).into_iter().map(|(_, name)| name.to_string()).collect();
-        Self { processes, obstacle: obstacle(host) }
+        let no_cgroups = describe_no_cgroups(host);
+        let no_aging = no_cgroups.clone().or_else(|| describe_no_aging(host));
+        Self { processes, no_cgroups, no_aging }
     }
 }
 
-fn obstacle(host: &HostRoot) -> Option<String> {
+fn describe_no_cgroups(host: &HostRoot) -> Option<String> {
     let wrong = match memory_cgroups(host) {
-        Some((_, true)) => None,
-        Some((_, false)) => Some(
+        Some((_, true)) => return None,
+        Some((_, false)) => {
             "memory is in cgroups of version 1, alone or beside version 2 (hybrid), and the agent needs version 2; \
-             `pagewise age` ages a cgroup of version 1 by hand",
-        ),
-        None => Some("no cgroup hierarchy with a memory controller is mounted"),
+             `pagewise age` ages a cgroup of version 1 by hand"
+        }
+        None => "no cgroup hierarchy with a memory controller is mounted",
     };
-    if wrong.is_some() {
-        return wrong.map(str::to_owned);
-    }
+    Some(wrong.to_owned())
+}
+
+fn describe_no_aging(host: &HostRoot) -> Option<String> {
     let mglru = snapshot(host, &Scope::glance()).mglru;
     match mglru.is_on() {
-        Some(true) => None,
+        // otherwise the state would be that of the refaults until there are many
+        Some(true) => {
+            aging::check_aging().err().map(|why| format!("{:#}", anyhow::Error::new(why)))
+        }
         Some(false) => Some("multi-gen LRU is off, so that aging has no effect".to_owned()),
         None => {
             Some("this kernel has no multi-gen LRU, or does not say whether it is on".to_owned())
@@ -125,7 +133,7 @@ impl Cgroup {
         clock: &dyn Fn() -> Duration,
     ) -> bool {
         let names = around.processes.iter().map(String::as_str);
-        if let Some(why) = &around.obstacle {
+        if let Some(why) = &around.no_aging {
             return self.set_aside(now, format!("left alone: {why}"));
         }
         if let Some(manager) = other_manager(&self.path, names) {
@@ -164,6 +172,11 @@ impl Cgroup {
         self.has_decided = true;
         let kind = why.clone();
         self.set(why, &kind)
+    }
+
+    /// The loop that takes memory ages the cgroup as well. True if the state belongs in the log.
+    pub(super) fn leave_to_reclaim(&mut self, now: Duration) -> bool {
+        self.set_aside(now, "left alone: the loop reclaim ages it".to_owned())
     }
 
     fn describe(&mut self, step: AgingStep) -> bool {

@@ -34,6 +34,10 @@ until_done "awk '{ print \$3 }' $z/bd_stat" 3072
 say second cat $z/bd_stat
 until_done "pagewise agent status | grep -q 'waits: 0 refaults/s' && echo yes" yes
 say both pagewise agent status
+mv /etc/pagewise/agent.toml /etc/pagewise/away
+systemctl reload $unit
+until_done "journalctl -u $unit -o cat | grep -q 'does not exist any more' && echo yes" yes
+say kept pagewise agent status
 say restarted test "$pid" != "$(systemctl show --property MainPID --value $unit)"
 say stop systemctl stop $unit
 say result systemctl show --property Result,NRestarts $unit
@@ -60,6 +64,9 @@ fn guest_systemd_runs_the_agent_with_narrowed_rights() {
     assert_eq!((written("first"), written("second")), ("2048", "3072"), "{session}");
     let both = answer_of_success(&session, "both");
     assert!(both.contains("zram zram1") && both.contains("waits: 0 refaults/s"), "{both}");
+    // without its file, the agent keeps what the file said
+    let kept = answer_of_success(&session, "kept");
+    assert!(kept.contains("zram zram1") && kept.contains("stays in force"), "{kept}");
     assert_eq!(answer_of_success(&session, "limit"), "0\n", "{session}");
     let result = answer_of_success(&session, "result");
     assert!(result.contains("Result=success"), "{result}");
