@@ -22,9 +22,9 @@ pub use advice::{
     Actor, Advice, Bar, ChangedFinding, Confidence, EndReason, Evidence, Explanation, Finding,
     FindingChange, GroupVerdict, Grown, GrownArea, HostVerdict, IdleMemory, IdleMethod, Incident,
     IncidentEvent, IncidentEventKind, KnownFinding, KnownFindings, Level, LimitAdvice, LimitSurvey,
-    LimitVerdict, NamedValue, NextCommand, ProcessUse, Refusal, RuleExplanation, Section,
-    ServiceState, Severity, Subject, Trouble, UnreadFile, WatchCost, WatchedMemory, WatchedProcess,
-    WorkingSet,
+    LimitVerdict, NamedValue, NextCommand, ProcessUse, Refusal, RuleExplanation, SarHistory,
+    SarTime, Section, ServiceState, Severity, Subject, Trouble, UnreadFile, WatchCost,
+    WatchedMemory, WatchedProcess, WorkingSet,
 };
 pub use bench::{
     Access, AlgorithmEstimate, BackingTraffic, BenchInput, BenchLayer, BenchRow, Benchmark,

@@ -24,6 +24,12 @@ pagewise_hostfs::limit_table! {
     MOUNTS = 32_768,
         "mounts", "/proc/self/mountinfo",
         "the first; a problem says how many there are";
+    SAR_FILES = 64,
+        "texts of sar", "sos_commands/sar, /var/log/sa and /var/log/sysstat",
+        "the first by folder and name";
+    SAR_TIMES = 50_000,
+        "times in texts of sar", "the same",
+        "the first";
     MAPPED_DEVICES = 4096,
         "device-mapper devices whose names are read", "/sys/block/dm-*",
         "the first; a problem says how many there are";

@@ -10,8 +10,8 @@ use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
     capability, cgroup, counters, damon, disk_stats, generations, gpu_memory, host, hugetlb,
-    installation, kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap,
-    thp, uptime, users, zfs, zmerge, zone, zram, zsmalloc, zswap,
+    installation, kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, sar,
+    swap, thp, uptime, users, zfs, zmerge, zone, zram, zsmalloc, zswap,
 };
 
 /// Expands to the paths of several files in one folder.
@@ -69,6 +69,7 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| keep(swap::read(host, &mounts::read(host))),
     ),
+    files("sar", &["sos_commands/sar/sar28", "var/log/sa/sa28"], |host| keep(sar::read(host))),
     files("disk-stats", &["proc/diskstats"], |host| keep(disk_stats::read(host))),
     files(
         "zram",

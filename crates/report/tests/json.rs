@@ -18,8 +18,8 @@ use pagewise_model::{
     Disturbed, Estimate, EstimateSource, Explanation, Finding, Grown, GrownArea, HugeView,
     IdleMemory, IdleMethod, Incident, IncidentEvent, IncidentEventKind, Interval, Level, Limit,
     LimitAdvice, LimitSurvey, LimitVerdict, Name, NamedValue, NextCommand, Percent, PinnedCode,
-    PinnedFile, ProcessUse, Reading, Relation, Section, SettingChange, SizeChange, Snapshot,
-    Source, Trouble, UnreadFile, WatchCost, WorkingSet,
+    PinnedFile, ProcessUse, Reading, Relation, SarHistory, SarTime, Section, SettingChange,
+    SizeChange, Snapshot, Source, Trouble, UnreadFile, WatchCost, WorkingSet,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -112,6 +112,17 @@ fn incident() -> Incident {
             why: "a part of it is damaged, and the readings from there on are missing".to_owned(),
             readable_until_unix_seconds: Some(1_795_822_600.0),
         }],
+        sar: Some(SarHistory {
+            texts: vec![Name::from("sos_commands/sar/sar28")],
+            times: 144,
+            least_available: Some(SarTime {
+                time: Name::from("03:10:01 on 11/28/26"),
+                available: Some(Bytes::new(1 << 27)),
+                swap_percent: Some(98.5),
+                ..SarTime::default()
+            }),
+            ..SarHistory::default()
+        }),
     }
 }
 

@@ -267,6 +267,9 @@ fn take_collected(
     if !kind.is_file() {
         return Ok(Ok(()));
     }
+    if collected::is_only_named(path) {
+        return Ok(parts.take_collected(path, Vec::new(), 0));
+    }
     let size = entry.size();
     let (bytes, read) = if collected::is_log(path) {
         collected::read_tail(entry, MAX_FILE)?

@@ -21,7 +21,7 @@ const OF_HOST: [&str; 11] =
     ["proc", "sys", "etc", "dev", "run", "usr", "lib", "boot", "var", "journal", "sos_commands"];
 
 /// Folders of which all files are kept, because readers of settings read most of them.
-const KEPT: [&str; 14] = [
+const KEPT: [&str; 17] = [
     "proc/",
     "sys/",
     "etc/",
@@ -36,7 +36,13 @@ const KEPT: [&str; 14] = [
     "sos_commands/general/",
     "sos_commands/host/",
     "sos_commands/date/",
+    "sos_commands/sar/sar",
+    "var/log/sa/sar",
+    "var/log/sysstat/sar",
 ];
+
+/// How the paths of binary files of sysstat begin; digits follow.
+const SYSSTAT: [&str; 2] = ["var/log/sa/sa", "var/log/sysstat/sa"];
 
 /// Large files that no reader asks for.
 const LEFT_OUT: [&str; 2] = ["proc/kallsyms", "proc/vmallocinfo"];
@@ -75,9 +81,17 @@ pub(super) fn is_binary(path: &str) -> bool {
     [".gz", ".xz", ".zst", ".journal", ".journal~"].iter().any(|end| path.ends_with(end))
 }
 
+/// Whether only the name of a file is kept, because no reader understands its contents, but one says
+/// that it is there: binary files of sysstat.
+pub(super) fn is_only_named(path: &str) -> bool {
+    let digits = SYSSTAT.iter().find_map(|begin| path.strip_prefix(begin)).unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 pub(super) fn is_kept(path: &str) -> bool {
     let is_at_top = !path.contains('/');
     let is_kept = is_at_top || KEPT.iter().any(|begin| path.starts_with(begin)) || is_log(path);
+    let is_kept = is_kept || is_only_named(path);
     is_kept && !LEFT_OUT.contains(&path)
 }
 

@@ -33,6 +33,49 @@ pub struct Incident {
     /// Files of the record or recording that could not be read completely. The readings that are
     /// missing may be anywhere in the record, not only in the period that was examined.
     pub unread: Vec<UnreadFile>,
+    /// What sysstat recorded before, if an sosreport or another collection of files has its data.
+    pub sar: Option<SarHistory>,
+}
+
+/// What the texts of `sar` say about memory. Their values are averages of some minutes, or the state at
+/// the end of that time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct SarHistory {
+    /// Paths of the texts that were read.
+    pub texts: Vec<Name>,
+    /// Paths of files that have the name of such a text but could not be read as one.
+    pub unread: Vec<Name>,
+    /// Paths of binary files of which there is no text. Pagewise does not read them.
+    pub binary: Vec<Name>,
+    /// Number of times for which there are values.
+    pub times: u64,
+    /// The time with the least available memory; `null` if no text has that value.
+    pub least_available: Option<SarTime>,
+    /// The time in which some task waited for memory most; `null` if none did or no text says so.
+    pub most_waiting: Option<SarTime>,
+    /// The time with the fullest swap areas; `null` if none was used or no text says so.
+    pub most_swap: Option<SarTime>,
+    /// The time with the most major faults; `null` if there were none or no text says so.
+    pub most_major_faults: Option<SarTime>,
+}
+
+/// The values of `sar` at one time; `null` if the text does not have the value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct SarTime {
+    /// Time and day as `sar` printed them: the local time of that machine.
+    pub time: Name,
+    /// Memory available without swapping (`kbavail`).
+    pub available: Option<Bytes>,
+    /// Used memory (`kbmemused`).
+    pub used: Option<Bytes>,
+    /// Used part of all swap areas in percent (`%swpused`).
+    pub swap_percent: Option<f64>,
+    /// Major faults per second (`majflt/s`).
+    pub major_faults_per_second: Option<f64>,
+    /// Share of the time in which some task waited for memory, in percent (`%smem`).
+    pub some_percent: Option<f64>,
+    /// Share of the time in which all tasks waited for memory, in percent (`%fmem`).
+    pub full_percent: Option<f64>,
 }
 
 /// A file of readings over time of which a part could not be read.

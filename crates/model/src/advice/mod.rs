@@ -18,7 +18,8 @@ pub use actor::Actor;
 pub use explanation::{Bar, Explanation, NamedValue, NextCommand, Section};
 pub use finding::{Evidence, Finding, Severity};
 pub use incident::{
-    Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, Trouble, UnreadFile,
+    Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, SarHistory, SarTime, Trouble,
+    UnreadFile,
 };
 pub use known_findings::{ChangedFinding, EndReason, FindingChange, KnownFinding, KnownFindings};
 pub use refusal::{Advice, Refusal};

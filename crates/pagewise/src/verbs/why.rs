@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use pagewise_decide::incident::{Around, Moment, explain, holes, holes_between};
-use pagewise_model::{Incident, Interval, Refusal, Snapshot};
+use pagewise_model::{Incident, Interval, Refusal, SarHistory, Snapshot};
 use pagewise_observe::{Scope, snapshot};
 use pagewise_record::ReadingSummary;
 use pagewise_report::course::{CoursePoint, MemoryCourse, PressurePoint};
@@ -55,8 +55,9 @@ pub(super) fn run(global: &Global, args: &cli::Why, started: CostMeter) -> anyho
     };
     let center = find_time(&summaries, wanted, last)?;
     shown.set_step("judging the readings around that time");
-    let Judged { mut incident, mut course, end } = judge_around(&store, center)?;
+    let Judged { mut incident, mut course, end, sar } = judge_around(&store, center)?;
     incident.unread = store.unread();
+    incident.sar = sar;
     shown.end();
     if args.record.is_none() && !store.is_recording() && !global.quiet && !global.json {
         output::print_message(format_args!("read the record in {}", store.path()));
@@ -179,6 +180,8 @@ struct Judged {
     incident: Incident,
     course: MemoryCourse,
     end: Snapshot,
+    /// What sysstat recorded, if this is a collection of a machine's files that has its data.
+    sar: Option<SarHistory>,
 }
 
 /// Judges the readings around a time.
@@ -187,8 +190,12 @@ fn judge_around(store: &Store, center: f64) -> anyhow::Result<Judged> {
     let (from, to) = (*judged.start(), *judged.end());
     let mut moments: Vec<(Moment, CoursePoint)> = Vec::new();
     let mut before: Option<Box<Snapshot>> = None;
+    let mut sar = None;
     let scope = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
     store.for_each_replay(from, to, &mut |replay| {
+        if store.is_recording() {
+            sar = pagewise_observe::sar(replay.host());
+        }
         loop {
             let at = replay.times()[replay.at()].unix_seconds;
             if judged.contains(&at) {
@@ -208,7 +215,7 @@ fn judge_around(store: &Store, center: f64) -> anyhow::Result<Judged> {
     moments.sort_by(|(one, _), (other, _)| one.unix_seconds.total_cmp(&other.unix_seconds));
     let (moments, points): (Vec<Moment>, Vec<CoursePoint>) = moments.into_iter().unzip();
     let course = MemoryCourse { points, holes: holes(&moments), ..MemoryCourse::default() };
-    Ok(Judged { incident: explain(&moments, Around::Time(center)), course, end })
+    Ok(Judged { incident: explain(&moments, Around::Time(center)), course, end, sar })
 }
 
 #[cfg(test)]

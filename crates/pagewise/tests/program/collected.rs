@@ -250,3 +250,46 @@ fn files_side_by_side_are_those_of_proc() {
     let ran = oom(&["report", "--root"], &flat);
     assert!(ran.status == 1 && ran.err.contains("next"), "{} {}", ran.status, ran.err);
 }
+
+/// What `sar -A` of sysstat 12.6 prints, in part.
+const SAR: &str = "Linux 6.12.0 (db1) \t11/27/26 \t_x86_64_\t(2 CPU)\n\n\
+    03:00:01    kbmemfree   kbavail kbmemused\n03:10:01       400000   9000000   7000000\n\
+    03:20:01        40000    120000  16100000\nAverage:       220000   4560000  11550000\n\n\
+    03:00:01    kbswpfree kbswpused  %swpused\n03:20:01            0    900000    100.00\n";
+
+/// `why` names the worst time according to sar, from a folder and from an archive, and says how to make
+/// a text of a binary file.
+#[test]
+fn the_worst_time_of_an_sosreport_is_that_of_sar() {
+    let folder = empty_folder();
+    let name = "sosreport-db1-2026";
+    let host = folder.path().join(name);
+    put(&host, "proc/meminfo", MEMINFO);
+    put(&host, "sos_commands/sar/sar27", SAR);
+    put(&host, "var/log/sa/sa26", "\u{96}d binary");
+    put(&host, "var/log/sa/sa27", "\u{96}d binary");
+    let archive = folder.path().join("sosreport-db1-2026.tar.xz");
+    let mut tar = std::process::Command::new("tar");
+    tar.arg("-cJf").arg(&archive).arg("-C").arg(folder.path()).arg(name);
+    assert!(tar.status().unwrap().success());
+    for root in [&host, &archive] {
+        let root = root.to_str().unwrap();
+        let text = run(&["why", "--root", root]);
+        assert_eq!(text.status, 0, "{}", text.err);
+        let flat = text.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let worst = "worst time 03:20:01 on 11/27/26 · 117.2 MiB available";
+        assert!(flat.contains(worst), "{flat}");
+        assert!(flat.contains("swap 100.0 % full"), "{flat}");
+        let command = "cd var/log/sa && LC_ALL=C sar -A -f sa26 > sar26";
+        assert!(flat.contains(command) && !flat.contains("sa27"), "{flat}");
+        let json = run(&["why", "--root", root, "--json"]);
+        let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+        assert_eq!(document["sar"]["times"], 2, "{document}");
+        assert_eq!(document["sar"]["least_available"]["available"], 120_000 * 1024);
+        assert!(document["sar"]["most_waiting"].is_null(), "{document}");
+    }
+    std::fs::remove_dir_all(host.join("sos_commands")).unwrap();
+    std::fs::remove_dir_all(host.join("var")).unwrap();
+    let none = run(&["why", "--root", host.to_str().unwrap()]);
+    assert!(!none.out.contains("sar"), "{}", none.out);
+}

@@ -2,7 +2,8 @@
 //! `pagewise why`: what happened to memory in some time.
 
 use pagewise_model::{
-    Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, UnreadFile, duration,
+    Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, Name, SarHistory, SarTime,
+    UnreadFile, duration,
 };
 
 use super::block::{Block, TextCell, TextTable};
@@ -55,6 +56,9 @@ pub(super) fn print(page: &mut Page, incident: &Incident) {
         }
     }
     print_events(page, &incident.events);
+    if let Some(sar) = &incident.sar {
+        print_sar(page, sar);
+    }
     let has_facts =
         !incident.growers.is_empty() || !incident.areas.is_empty() || !incident.change.is_empty();
     if has_facts || !incident.unknown.is_empty() || !incident.unread.is_empty() {
@@ -105,6 +109,74 @@ fn print_events(page: &mut Page, events: &[IncidentEvent]) {
             &format!("and {}; --json has all", plural(more, "more event")),
         );
     }
+}
+
+/// Prints what sysstat recorded. These values are not judged: most are averages of some minutes.
+fn print_sar(page: &mut Page, sar: &SarHistory) {
+    let note = match sar.texts.len() as u64 {
+        0 => String::new(),
+        texts => format!(
+            "{}, {}; local time of that machine",
+            plural(texts, "text"),
+            plural(sar.times, "time")
+        ),
+    };
+    page.heading("What sar recorded", &note);
+    let worst = sar.most_waiting.as_ref().or(sar.least_available.as_ref());
+    let all = [
+        ("worst time", worst),
+        ("least available", sar.least_available.as_ref()),
+        ("most waiting", sar.most_waiting.as_ref()),
+        ("fullest swap", sar.most_swap.as_ref()),
+        ("most faults", sar.most_major_faults.as_ref()),
+    ];
+    let mut shown: Vec<&Name> = Vec::new();
+    for (label, time) in all {
+        let Some(time) = time else { continue };
+        if !shown.contains(&&time.time) {
+            shown.push(&time.time);
+            page.fact_items(label, &describe_sar_time(time));
+        }
+    }
+    if sar.times > 0 && worst.is_none() {
+        page.fact(
+            "not known",
+            "the worst time: the texts have neither available memory nor pressure",
+        );
+    }
+    for path in &sar.unread {
+        page.fact_in(
+            "not read",
+            Role::Warning,
+            &format!("{path}: not the output of sar -A, or larger than 8 MiB"),
+        );
+    }
+    if let Some(first) = sar.binary.first() {
+        let more = sar.binary.len().saturating_sub(1) as u64;
+        let more =
+            if more > 0 { format!(" and {}", plural(more, "more file")) } else { String::new() };
+        let (folder, name) = first.as_str().rsplit_once('/').unwrap_or(("", first.as_str()));
+        let day = name.trim_start_matches("sa");
+        let text = format!(
+            "{first}{more}: the format is binary. The sar of that machine, or a newer one, makes a text of it, \
+             which pagewise reads from an unpacked folder: cd {folder} && LC_ALL=C sar -A -f {name} > sar{day}"
+        );
+        page.fact_in("not read", Role::Warning, &text);
+    }
+}
+
+fn describe_sar_time(time: &SarTime) -> Vec<String> {
+    let percent = |value: f64| format!("{value:.1} %");
+    let mut items = vec![time.time.to_string()];
+    items.extend(time.available.map(|size| format!("{size} available")));
+    items.extend(time.used.map(|size| format!("{size} used")));
+    items.extend(time.swap_percent.map(|value| format!("swap {} full", percent(value))));
+    items.extend(
+        time.some_percent.map(|value| format!("some task waited {} of the time", percent(value))),
+    );
+    items.extend(time.full_percent.map(|value| format!("all tasks {}", percent(value))));
+    items.extend(time.major_faults_per_second.map(|value| format!("{value:.1} major faults/s")));
+    items
 }
 
 /// All events as a table, which has room for all of them.

@@ -18,7 +18,7 @@ pub(super) const WHY: &str = "Say what happened to memory at some time, from the
     pagewise why --last-oom           the last kill in the record\n  \
     pagewise why --since 2h           the worst trouble of the last 2 hours\n  \
     pagewise why 03:12 --html FILE    the same as a web page, with pictures\n  \
-    pagewise why --root FILE          a recording made by `pagewise capture --every`";
+    pagewise why --root FILE          a recording made by `pagewise capture --every`, or an sosreport with data of sar";
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
