@@ -31,6 +31,8 @@ const SHORTEST_GAP: f64 = 60.0;
 /// A shortage has ended only if memory is calm for this many seconds; shorter calm periods are part
 /// of it.
 const CALM_SECONDS: f64 = 60.0;
+/// Growth is computed from a calm reading at most this many seconds before the shortage.
+const GROWTH_SECONDS: f64 = 300.0;
 /// Starts of units and changes of settings are listed if they happened at most this many seconds
 /// before the shortage.
 const BEFORE_SECONDS: f64 = 900.0;
@@ -399,10 +401,20 @@ fn is_same_kill(one: &Killed, other: &Killed) -> bool {
     one.title == other.title && (one.unix_seconds - other.unix_seconds).abs() < 2.0
 }
 
-/// Returns the readings between which growth is computed: the last one before the shortage, and the
-/// worst one.
+/// Returns the readings between which growth is computed: a calm one before the shortage, and the
+/// worst one. The calm one is the earliest that at most [`GROWTH_SECONDS`] and only calm readings
+/// separate from the shortage: what fills memory need not cause a shortage until the last second.
 fn readings_to_compare(moments: &[Moment], span: Span) -> (&Moment, &Moment) {
-    let calm = span.first.saturating_sub(1);
+    let begun = &moments[span.first];
+    let is_calm = |at: usize| {
+        let moment = &moments[at];
+        moment.boot == begun.boot
+            && begun.unix_seconds - moment.unix_seconds <= GROWTH_SECONDS
+            && moment.level <= Level::Calm
+            && new_kills(moments, at).next().is_none()
+    };
+    let calm = (0..span.first).rev().take_while(|at| is_calm(*at)).last();
+    let calm = calm.unwrap_or_else(|| span.first.saturating_sub(1));
     // if there was a kill, the sizes are in the reading before it
     let has_kill = new_kills(moments, span.worst).next().is_some();
     let worst = if has_kill { span.worst.saturating_sub(1).max(calm) } else { span.worst };
@@ -415,7 +427,7 @@ fn least_growth(moment: &Moment) -> Bytes {
     Bytes::new(least.max(1))
 }
 
-/// Returns the processes and programs that grew from the last reading before the shortage to the
+/// Returns the processes and programs that grew from a calm reading before the shortage to the
 /// worst one, or to the kill in it.
 fn growers(moments: &[Moment], span: Span) -> Vec<Grown> {
     let (before, after) = readings_to_compare(moments, span);
@@ -506,7 +518,7 @@ fn add_programs(all: &mut Vec<Grown>, before: &Moment, after: &Moment) {
     }
 }
 
-/// Returns the kinds of memory that belong to no process and grew from the last reading before the
+/// Returns the kinds of memory that belong to no process and grew from a calm reading before the
 /// shortage to the worst one.
 fn grown_areas(moments: &[Moment], span: Span) -> Vec<GrownArea> {
     let (before, after) = readings_to_compare(moments, span);

@@ -99,7 +99,7 @@ fn a_night_is_told_in_order() {
     assert_eq!(trouble.worst_unix_seconds, 1e9 + 160.0);
     assert_eq!(incident.change.len(), 1, "once, however often the log shows the kill");
     let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
-    assert_eq!((grown.name.as_str(), grown.from.get()), ("backup", GIB / 4));
+    assert_eq!((grown.name.as_str(), grown.from.get(), grown.seconds), ("backup", 0, 150.0));
     assert_eq!(grown.to.get(), GIB / 4 * 5);
 }
 
