@@ -585,6 +585,7 @@ pub(crate) const GROUPS: &[Group] = &[
             Crates(&["observe", "record"]),
             GUEST_TESTS,
             Paths(&[
+                "crates/pagewise/examples/hold.rs",
                 "crates/pagewise/tests/guest/incidents.rs",
                 "crates/pagewise/tests/guest/incidents.sh",
                 "crates/decide/src/incident.rs",
