@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Takes memory of a cgroup away that it does not use (`memory.reclaim`).
 //!
-//! Pages come back when they are used, and the file keeps no value, so there is nothing to undo, also
+//! The kernel reads pages again when they are used, and the file keeps no value, so there is nothing to undo, also
 //! after a kill. What is taken is requested in slices: a request of some megabytes can hold up the
 //! programs of the cgroup for milliseconds. The requests are made by a child process, because a request
 //! can block for as long as a disk takes; the child is killed after a time, and dies with its parent.

@@ -35,9 +35,9 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     changes no setting and no contents, so there is nothing to undo, also if the agent is killed. A cgroup that kubelet, \
     koordinator, katalyst or senpai manages is left alone.\n\n\
     With [reclaim], a cgroup is aged every half of idle_after, and what was not accessed for idle_after is taken, 1 % of \
-    its memory at a time, in requests of 256 KiB; less or nothing if pages come back. Nothing is taken while the cgroup \
-    grows or does far less than usual, and no anonymous memory without free swap in zram or zswap. Pages come back by \
-    themselves, and no setting changes.\n\n\
+    its memory at a time, in requests of 256 KiB; less or nothing if it needs pages again. Nothing is taken while the cgroup \
+    grows or does far less than usual, and no anonymous memory without free swap in zram or zswap. The kernel reads \
+    pages again when they are used, and no setting changes.\n\n\
     Pages of a zram device that were unused for long enough are compressed again, and written to its backing device, \
     incompressible ones first. The kernel holds each writeback to what is left of flash_per_day, whoever wrote the rest \
     of it; a day is one of UTC. A page that is used again comes back by itself.\n\n\
