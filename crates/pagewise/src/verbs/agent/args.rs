@@ -58,7 +58,8 @@ pub(crate) struct Agent {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// End after one decision for each cgroup and device; takes at least two intervals if it has many refaults.
-    /// With [reclaim], this ages the cgroup at most, because it takes minutes until its idle pages are known
+    /// Of a cgroup whose memory is to be taken, it only ages the pages, because it takes minutes until it is known
+    /// which of them are idle
     #[arg(long)]
     pub(crate) once: bool,
     /// Read this file, and the files in the folder FILE.d, instead of /etc/pagewise/agent.toml
