@@ -41,13 +41,14 @@ say check pagewise agent --check
 say dry pagewise agent --once --dry-run
 say before current web
 say shared current shared
-say files current files
+files=$(current files); say files echo $files
 say noswap cat /proc/swaps
 swapon /dev/zram0
 pagewise agent 2> /tmp/said & agent=$!
 limit=$(($truth * 109 / 100))
 looks=0
-while [ $looks -lt 200 ] && [ $(current web) -gt $limit ]; do sleep 1; looks=$((looks + 1)); done
+is_above() { [ $(current web) -gt $limit ] || [ $(current files) -gt $(($files / 2)) ]; }
+while [ $looks -lt 240 ] && is_above; do sleep 1; looks=$((looks + 1)); done
 sleep 20
 say after current web
 say shared_after current shared
