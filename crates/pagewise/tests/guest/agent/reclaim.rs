@@ -47,7 +47,7 @@ swapon /dev/zram0
 pagewise agent 2> /tmp/said & agent=$!
 limit=$(($truth * 109 / 100))
 looks=0
-is_above() { [ $(current web) -gt $limit ] || [ $(current files) -gt $(($files / 2)) ]; }
+is_above() { [ $(current web) -gt $limit ] || [ $(current files) -gt $(($files - 2097152)) ]; }
 while [ $looks -lt 240 ] && is_above; do sleep 1; looks=$((looks + 1)); done
 sleep 20
 say after current web
@@ -88,7 +88,7 @@ fn runs(suite: &str, can_choose: bool) {
     assert!(after * 20 >= before * 19, "{suite}: {before} → {after}");
     let (before, after) = (number(&session, "files"), number(&session, "files_after"));
     if can_choose {
-        assert!(after * 2 <= before, "{suite}: {before} → {after}");
+        assert!(after + (2 << 20) <= before, "{suite}: {before} → {after}");
     } else {
         assert!(said.contains("/files: left alone: this kernel cannot be asked"), "{said}");
         assert!(after * 20 >= before * 19, "{suite}: {before} → {after}");
