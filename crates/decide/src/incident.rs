@@ -333,9 +333,11 @@ fn find_troubles(moments: &[Moment]) -> Vec<Span> {
         if moment.level <= Level::Calm && !has_kill {
             continue;
         }
+        // after a kill, memory may be calm at once; of readings of the same level, one with a kill is
+        // the worst
         let rank = |at: usize| {
             let killed = new_kills(moments, at).next().is_some();
-            (moments[at].level.max(if killed { Level::Critical } else { Level::Unknown }), killed)
+            (moments[at].level.max(if killed { Level::Short } else { Level::Unknown }), killed)
         };
         match found.last_mut() {
             Some(span)

@@ -103,6 +103,25 @@ fn a_night_is_told_in_order() {
     assert_eq!(grown.to.get(), GIB / 4 * 5);
 }
 
+/// A kill at the limit of a cgroup makes memory short; what follows without a kill is worse.
+#[test]
+fn a_critical_reading_is_worse_than_an_earlier_kill() {
+    let mut moments = night();
+    for moment in &mut moments[18..22] {
+        moment.level = Level::Critical;
+    }
+    let worst = |moments: &[Moment]| explain(moments, Around::Worst).trouble.unwrap();
+    assert_eq!(worst(&moments).worst_unix_seconds, 1e9 + 180.0);
+    // of readings of the same level, the one with the kill is the worst
+    moments[16].level = Level::Critical;
+    assert_eq!(worst(&moments).worst_unix_seconds, 1e9 + 160.0);
+    // memory may be calm at once after a kill
+    for moment in &mut moments {
+        moment.level = Level::Calm;
+    }
+    assert_eq!(worst(&moments).worst_unix_seconds, 1e9 + 160.0);
+}
+
 /// The message of systemd-oomd is read a minute after its kill, when memory is calm again.
 #[test]
 fn a_kill_by_a_program_is_listed_at_its_time() {
