@@ -139,6 +139,7 @@ const ONE: &[Panel] = &[
         lines: &[
             ("$group_memory_used@", "{{group}} used"),
             ("$group_memory_working_set@", "{{group}} working set"),
+            ("$group_memory_takeable@", "{{group}} could be taken"),
             ("$group_memory_suggested_limit@", "{{group}} suggested limit"),
         ],
     },

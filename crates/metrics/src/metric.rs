@@ -7,8 +7,8 @@ use pagewise_model::{Cost, Finding, HostVerdict, Interval, WorkingSet};
 
 /// Maximum number of series for a host, without those of cgroups.
 pub const MOST_SERIES: usize = 45;
-/// Number of series for each cgroup that the user chose.
-pub const GROUP_SERIES: usize = 4;
+/// Maximum number of series for each cgroup that the user chose.
+pub const GROUP_SERIES: usize = 5;
 
 /// The data from which the metrics of a host are made.
 #[derive(Debug)]

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use pagewise_model::{
-    Bytes, Level, Limit, Nanos, OomConstraint, Pages, Reading, Snapshot, TierKind, Zone, Zram,
+    Bytes, IdleMethod, Level, Limit, Nanos, OomConstraint, Pages, Reading, Snapshot, TierKind,
+    Zone, Zram,
 };
 
 use crate::metric::{Kind, Metric, Scrape, Series, Unit};
@@ -280,6 +281,18 @@ pub const METRICS: &[Metric] = &[
         "Memory of a chosen cgroup that is in use, as far as that is known.",
         ["group"],
         |scrape| groups(scrape, |group| group.hot)
+    ),
+    several!(
+        "group_memory_takeable",
+        Gauge,
+        Bytes,
+        "Memory of a chosen cgroup that was not accessed for a minute and could be reclaimed; absent if that is not known.",
+        ["group"],
+        |scrape| groups(scrape, |group| {
+            let idle = group.idle.as_ref()?;
+            let is_known = idle.method != IdleMethod::InactiveList;
+            is_known.then_some(group.current.get()?.saturating_sub(group.hot?))
+        })
     ),
     several!(
         "group_memory_headroom",

@@ -10,9 +10,9 @@ use pagewise_metrics::{
     GROUP_SERIES, Kind, METRICS, MOST_SERIES, Plans, Scrape, format_classic, format_openmetrics,
 };
 use pagewise_model::{
-    Bytes, Cost, HostVerdict, Interval, KernelThread, Level, Limit, LimitAdvice, LimitVerdict,
-    Name, Nanos, OomConstraint, OomKill, Pages, Reading, Severity, Snapshot, Source, ThpSize, Tier,
-    TierKind, WorkingSet, Zone, Zram,
+    Bytes, Cost, HostVerdict, IdleMemory, IdleMethod, Interval, KernelThread, Level, Limit,
+    LimitAdvice, LimitVerdict, Name, Nanos, OomConstraint, OomKill, Pages, Reading, Severity,
+    Snapshot, Source, ThpSize, Tier, TierKind, WorkingSet, Zone, Zram,
 };
 use pagewise_testkit::finding;
 use proptest::prelude::*;
@@ -34,7 +34,13 @@ fn group(path: &str) -> WorkingSet {
         max_events: Reading::not_read(),
         oom_kills: Reading::not_read(),
         unevictable: Reading::not_read(),
-        idle: None,
+        idle: Some(IdleMemory {
+            method: IdleMethod::Generations,
+            seconds: Some(60.0),
+            anon: None,
+            file: Bytes::new(20),
+            left_out: String::new(),
+        }),
         hot: Some(Bytes::new(80)),
         advice: LimitAdvice {
             verdict: LimitVerdict::CouldBe,
@@ -182,6 +188,7 @@ fn values_are_in_base_units() {
         ("pagewise_thp_anon_coverage_ratio", 0.5),
         ("pagewise_ksm_profit_bytes", -4096.0),
         ("pagewise_group_memory_headroom_bytes{group=\"/a\"}", 200.0),
+        ("pagewise_group_memory_takeable_bytes{group=\"/a\"}", 20.0),
         ("pagewise_group_memory_suggested_limit_bytes{group=\"/a\"}", 120.0),
     ] {
         assert_eq!(value(&text, name), Some(expected), "{name}\n{text}");

@@ -95,7 +95,7 @@ pub(crate) use merge::Merge;
 use metrics::METRICS;
 pub(crate) use metrics::Metrics;
 use monitor::MONITOR;
-pub(crate) use monitor::Monitor;
+pub(crate) use monitor::{AdviseBy, Monitor};
 use oom::OOM;
 pub(crate) use oom::Oom;
 use pin::PIN;

@@ -199,11 +199,7 @@ pub fn check_aging() -> Result<(), AgingError> {
 /// # Errors
 /// If `lru_gen` cannot be read, or does not list the group.
 pub fn read_youngest(path: &str) -> Result<BTreeMap<(String, u32), u64>, AgingError> {
-    let file = LruGen::open().map_err(AgingError::NoFile)?;
-    let found = generations_below(&file.read().map_err(AgingError::NoFile)?, path);
-    if !found.iter().any(|group| is_same(&group.path, path)) {
-        return Err(AgingError::NotListed(Name::from(path)));
-    }
+    let found = read_generations(path)?;
     Ok(nodes_of(&found).into_iter().map(|node| ((node.group, node.node), node.from)).collect())
 }
 
@@ -237,17 +233,27 @@ pub fn age_for_idle(state: &Path, path: &str) -> Result<(), AgingFailure> {
     Ok(age_once(&mut live, path, &mut nodes)?)
 }
 
+/// The generations of the group with this path, and of those below it. Takes no lock and changes
+/// nothing.
+///
+/// # Errors
+/// If `lru_gen` cannot be read, or does not list the group.
+pub fn read_generations(path: &str) -> Result<Vec<GroupGenerations>, AgingError> {
+    let file = LruGen::open().map_err(AgingError::NoFile)?;
+    let found = generations_below(&file.read().map_err(AgingError::NoFile)?, path);
+    if !found.iter().any(|group| is_same(&group.path, path)) {
+        return Err(AgingError::NotListed(Name::from(path)));
+    }
+    Ok(found)
+}
+
 /// How much memory of the group with this path, and of those below it, was not accessed for at least
 /// this time when the group was last aged: anonymous with shared memory, and page cache.
 ///
 /// # Errors
 /// If `lru_gen` cannot be read, or does not list the group.
 pub fn read_idle(path: &str, at_least: Duration) -> Result<(Bytes, Bytes), AgingError> {
-    let file = LruGen::open().map_err(AgingError::NoFile)?;
-    let found = generations_below(&file.read().map_err(AgingError::NoFile)?, path);
-    if !found.iter().any(|group| is_same(&group.path, path)) {
-        return Err(AgingError::NotListed(Name::from(path)));
-    }
+    let found = read_generations(path)?;
     let at_least = Millis::new(u64::try_from(at_least.as_millis()).unwrap_or(u64::MAX));
     let page = rustix::param::page_size() as u64;
     let sum = found.iter().map(|group| group.idle(at_least)).fold((0, 0), |sum, idle| {

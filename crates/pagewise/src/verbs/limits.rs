@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise limits`: which memory limit each cgroup needs.
 
-mod watch;
+pub(super) mod watch;
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use pagewise_model::{
 use pagewise_observe::{HostRoot, Recording, Scope, generations, snapshot};
 use pagewise_report::{json, text};
 use pagewise_terminal::cost::{self, CostMeter};
-use pagewise_terminal::{Global, Outcome, output, screen};
+use pagewise_terminal::progress::Spinner;
+use pagewise_terminal::{Global, Outcome, interrupt, output, screen};
 
 use crate::{cli, input};
 
@@ -84,7 +85,8 @@ fn interval(
     };
     let mut watched = None;
     let interval = host.interval(&scope(), || {
-        watched = Some(watch::watch(global, group, time)?);
+        let _shown = Spinner::start(global, time);
+        watched = Some(watch::watch(group, time, &interrupt::wait)?);
         anyhow::Ok(())
     })?;
     Ok((interval, watched))

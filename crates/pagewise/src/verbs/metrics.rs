@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise metrics`: the numbers of this machine's memory once, as OpenMetrics.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pagewise_apply::plan::{VerifyTarget, doubtful_journals, verify_plans};
@@ -10,7 +11,7 @@ use pagewise_facts::groups;
 use pagewise_metrics::{Plans, Scrape, format_classic, format_openmetrics};
 use pagewise_model::{
     Cost, Finding, GroupGenerations, HostVerdict, Interval, Millis, Name, Reading, Refusal,
-    Snapshot, WorkingSet,
+    Snapshot, WatchedMemory, WorkingSet,
 };
 use pagewise_observe::{HostRoot, Scope, generations};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -20,6 +21,8 @@ use crate::{cli, input};
 
 /// Maximum number of cgroups with metrics of their own: each adds four series.
 const MOST_GROUPS: usize = 64;
+/// Memory of a cgroup that was not accessed for this long is idle.
+pub(super) const IDLE_AFTER: Duration = Duration::from_secs(60);
 
 pub(super) fn run(
     global: &Global,
@@ -30,7 +33,7 @@ pub(super) fn run(
     let host = input::open(global)?.without_start();
     let interval = host.interval(&scope(), || anyhow::Ok(()))?;
     wanted.check(&interval.end)?;
-    let judged = Judged::new(&interval, &host.end, &wanted);
+    let judged = Judged::new(&interval, &host.end, &wanted, &BTreeMap::new());
     let scrape = judged.scrape(&interval, cost::measure_since(started, &interval));
     match &args.textfile {
         Some(path) => output::replace_file(path, format_classic(&scrape).as_bytes())?,
@@ -72,7 +75,8 @@ impl WantedGroups {
         anyhow::bail!(Refusal::with_advice(what, "`pagewise limits` lists those there are"))
     }
 
-    fn paths(&self, seen: &Snapshot) -> Vec<Name> {
+    /// The paths of the cgroups that there are now.
+    pub(super) fn paths(&self, seen: &Snapshot) -> Vec<Name> {
         let mut paths: Vec<Name> =
             self.0.iter().flat_map(|typed| find_groups(seen, typed)).collect();
         paths.truncate(MOST_GROUPS);
@@ -85,6 +89,13 @@ fn find_groups(seen: &Snapshot, typed: &str) -> Vec<Name> {
         return vec![group.path.clone()];
     }
     groups::find_by_unit(seen, typed).into_iter().map(|group| group.path.clone()).collect()
+}
+
+/// What `monitor --advise` has learnt of the memory of a cgroup.
+#[derive(Debug, Clone)]
+pub(super) enum Learnt {
+    Generations(Vec<GroupGenerations>),
+    Watched(WatchedMemory),
 }
 
 /// The verdict, the findings and the other values that the metrics show of an interval.
@@ -100,13 +111,18 @@ pub(super) struct Judged {
 
 impl Judged {
     /// Judges an interval of a host.
-    pub(super) fn new(interval: &Interval, host: &HostRoot, wanted: &WantedGroups) -> Self {
+    pub(super) fn new(
+        interval: &Interval,
+        host: &HostRoot,
+        wanted: &WantedGroups,
+        learnt: &BTreeMap<Name, Learnt>,
+    ) -> Self {
         let generations = read_generations(host);
         let log = &interval.end.kernel_log;
         Self {
             verdict: pagewise_decide::judge(interval),
             findings: super::findings(interval, &[]),
-            groups: survey(interval, wanted, &generations),
+            groups: survey(interval, wanted, &generations, learnt),
             oldest_generation_seconds: generations
                 .value()
                 .and_then(|all| oldest_generation_seconds(all)),
@@ -146,10 +162,19 @@ fn survey(
     interval: &Interval,
     wanted: &WantedGroups,
     generations: &Reading<Vec<GroupGenerations>>,
+    learnt: &BTreeMap<Name, Learnt>,
 ) -> Vec<WorkingSet> {
-    let age = Millis::new(60_000);
+    let age = Millis::new(IDLE_AFTER.as_secs() * 1000);
     let of = |path: &Name| {
-        let inputs = LimitInputs { selected: Some(path), age, generations, watched: None };
+        let (aged, watched) = match learnt.get(path) {
+            Some(Learnt::Generations(aged)) => {
+                (Some(Reading::found(aged.clone(), generations.source.clone())), None)
+            }
+            Some(Learnt::Watched(watched)) => (None, Some(watched)),
+            None => (None, None),
+        };
+        let generations = aged.as_ref().unwrap_or(generations);
+        let inputs = LimitInputs { selected: Some(path), age, generations, watched };
         survey_limits(interval, &inputs).groups
     };
     wanted.paths(&interval.end).iter().flat_map(of).collect()

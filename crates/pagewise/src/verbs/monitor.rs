@@ -9,10 +9,12 @@
 //! because a sync may take long on a disk that is busy with swapping. If the record cannot be
 //! written, for example because the disk is full, the monitor prints that once and continues.
 
+mod advise;
 mod due;
 mod http;
 mod listen;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,8 +33,9 @@ use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, output};
 
 use super::doctor::journal::{FindingsJournal, lock_as_monitor};
-use super::metrics::{Judged, WantedGroups, scope};
+use super::metrics::{Judged, Learnt, WantedGroups, scope};
 use crate::cli;
+use advise::Adviser;
 use due::{Due, Extent, Glance, LimitedGroups};
 
 /// How often the counters are read, and how soon a signal is noticed.
@@ -70,6 +73,7 @@ pub(super) fn run(
         page,
         textfile: args.textfile.clone(),
         alarm: set_alarm(),
+        adviser: args.advise.map(|by| Adviser::start(by, args.advise_budget)).transpose()?,
         processes: KnownProcesses::default(),
         before: None,
         told: Told::default(),
@@ -114,6 +118,7 @@ struct Monitor {
     textfile: Option<PathBuf>,
     alarm: Option<StallAlarm>,
     limited: LimitedGroups,
+    adviser: Option<Adviser>,
     /// The snapshot of the last reading for which metrics were computed.
     before: Option<Box<Snapshot>>,
     /// The processes of `before`, to read again only those that did something since.
@@ -182,7 +187,8 @@ impl Monitor {
             (Extent::Usual | Extent::Complete, _) => {}
         }
         let mut interval = Interval { start: self.before.take(), end };
-        let judged = Judged::new(&interval, &self.host, &self.wanted);
+        let learnt = self.learn(&interval.end);
+        let judged = Judged::new(&interval, &self.host, &self.wanted, &learnt);
         let scrape = judged.scrape(&interval, cost::measure_since(self.started, &interval));
         self.page.set(format_openmetrics(&scrape));
         if let Some(path) = &self.textfile {
@@ -197,7 +203,17 @@ impl Monitor {
         }
         let is_short = judged.verdict.level >= Level::Short && is_short_without_log(&mut interval);
         self.before = Some(Box::new(interval.end));
+        if let Some(adviser) = &self.adviser {
+            adviser.note_shortage(is_short);
+        }
         Ok(is_short)
+    }
+
+    /// What `--advise` knows of the cgroups of `--group`.
+    fn learn(&self, end: &Snapshot) -> BTreeMap<Name, Learnt> {
+        let Some(adviser) = &self.adviser else { return BTreeMap::new() };
+        adviser.set_groups(self.wanted.paths(end));
+        adviser.learnt(Instant::now())
     }
 
     fn record(&mut self, tape: Tape, rest: &Rest) {
@@ -302,7 +318,10 @@ fn open_journal(args: &cli::Monitor) -> anyhow::Result<Option<FindingsJournal>> 
     if !args.journal {
         return Ok(None);
     }
-    let named = std::env::var_os("STATE_DIRECTORY").filter(|it| !it.is_empty()).map(PathBuf::from);
+    // systemd names all folders of the unit, separated by colons, that of the monitor first
+    let named = std::env::var("STATE_DIRECTORY").ok();
+    let named = named.and_then(|all| all.split(':').next().map(PathBuf::from));
+    let named = named.filter(|folder| !folder.as_os_str().is_empty());
     let folder = match named {
         Some(folder) => folder,
         None => {

@@ -17,9 +17,6 @@ use pagewise_facts::groups;
 use pagewise_model::{Bytes, Millis, Name, Process, Refusal, WatchCost, WatchedMemory};
 use pagewise_observe::{CgroupCounters, HostRoot, ProcessScope, Scope, memory_cgroups, snapshot};
 use pagewise_procmem::smaps::read_unreferenced;
-use pagewise_terminal::Global;
-use pagewise_terminal::interrupt;
-use pagewise_terminal::progress::Spinner;
 
 /// Maximum number of processes of a cgroup whose accessed bits are watched; the largest are chosen.
 const MOST: usize = 1000;
@@ -33,12 +30,12 @@ const MAX_STUCK: usize = 8;
 /// Time between two readings of the cgroup's anonymous memory.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Watches the processes of the cgroup for this time. Ctrl-C simply ends the program, because
-/// nothing needs to be undone: every access sets the accessed bit again.
-pub(super) fn watch(
-    global: &Global,
+/// Watches the processes of the cgroup for this time, with `wait` for waiting. Ctrl-C simply ends the
+/// program, because nothing needs to be undone: every access sets the accessed bit again.
+pub(in crate::verbs) fn watch(
     group: &Name,
     time: Duration,
+    wait: &dyn Fn(Duration) -> anyhow::Result<()>,
 ) -> anyhow::Result<WatchedMemory> {
     let host = HostRoot::live()?;
     let before = read_processes(&host, group);
@@ -56,7 +53,7 @@ pub(super) fn watch(
     let mut calls = began.elapsed();
     refuse_if_all_failed(&cleared)?;
     let kept: Vec<u32> = cleared.iter().filter(|(_, it)| it.is_ok()).map(|(pid, _)| *pid).collect();
-    let anon_peak = wait_and_find_peak(global, &host, group, time)?;
+    let anon_peak = wait_and_find_peak(&host, group, time, wait)?;
     let seconds = began.elapsed().as_secs_f64();
     let same = keep_same_processes(&before, &read_processes(&host, group), &kept);
     let reading = Instant::now();
@@ -108,13 +105,12 @@ fn refuse_if_all_failed(cleared: &[(u32, io::Result<()>)]) -> anyhow::Result<()>
 
 /// Waits, and returns the peak of the cgroup's anonymous memory meanwhile.
 fn wait_and_find_peak(
-    global: &Global,
     host: &HostRoot,
     group: &Name,
     time: Duration,
+    wait: &dyn Fn(Duration) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<Bytes>> {
     let counters = read_counters(host, group);
-    let _shown = Spinner::start(global, time);
     let until = Instant::now() + time;
     let mut peak = None;
     loop {
@@ -123,7 +119,7 @@ fn wait_and_find_peak(
         if left.is_zero() {
             return Ok(peak);
         }
-        interrupt::wait(left.min(SAMPLE))?;
+        wait(left.min(SAMPLE))?;
     }
 }
 

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use pagewise_model::Bytes;
-use pagewise_model::typed::parse_duration_from;
+use clap::{Args, ValueEnum};
+use pagewise_model::typed::{NotAPercentage, parse_duration_from};
+use pagewise_model::{Bytes, Percent};
 
 pub(super) const MONITOR: &str = "Record this machine's memory all the time, and serve metrics. Changes no setting.\n\n\
     The record is a ring of files, bounded in bytes and in days: a reading every 10 s while memory is not short, and \
@@ -17,7 +17,8 @@ pub(super) const MONITOR: &str = "Record this machine's memory all the time, and
     sockets that systemd hands over. The path is /metrics. As an unprivileged user, monitor reads less: proportional \
     sizes of other users' processes, the kernel log and the ages of pages (multi-gen LRU) need root.\n\n  \
     pagewise monitor                                   record and serve on 127.0.0.1:9837\n  \
-    pagewise monitor --group nginx.service             also four metrics of this unit\n  \
+    pagewise monitor --group nginx.service             also the metrics of this unit\n  \
+    pagewise monitor --group nginx.service --advise    also how much of its memory is idle\n  \
     pagewise monitor --no-listen --textfile FILE       no HTTP: a file for node_exporter\n  \
     pagewise monitor --listen unix:/run/pagewise.sock  a socket of the file system\n\n\
     It ends on Ctrl-C and SIGTERM. The unit pagewise-monitor.service, which is shipped disabled, runs it as a user of \
@@ -68,6 +69,26 @@ pub(crate) struct Monitor {
     /// several times
     #[arg(long = "group", value_name = "CGROUP")]
     pub(crate) groups: Vec<String>,
+    /// Learn which memory of the cgroups of --group is idle, at most once a minute for each, and serve how much
+    /// could be taken; see docs/monitor.md. Needs root
+    #[arg(long, value_name = "BY", num_args = 0..=1, require_equals = true, default_missing_value = "ages", requires = "groups")]
+    pub(crate) advise: Option<AdviseBy>,
+    /// CPU time for --advise, as a share of one CPU
+    #[arg(long, value_name = "PERCENT", default_value = "0.1%", value_parser = parse_budget, requires = "advise")]
+    pub(crate) advise_budget: Percent,
+}
+
+/// By what the idle memory of a cgroup is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AdviseBy {
+    /// The kernel ages the pages of the cgroup (multi-gen LRU)
+    Ages,
+    /// The accessed bits of its processes are cleared, and read a minute later; reclaim may choose worse meanwhile
+    AccessedBits,
+}
+
+fn parse_budget(text: &str) -> Result<Percent, NotAPercentage> {
+    Percent::parse_within(text, 0.001..=10.0)
 }
 
 fn parse_every(text: &str) -> Result<Duration, String> {
