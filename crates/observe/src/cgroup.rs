@@ -14,6 +14,7 @@
 //! counted in their parent.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -22,6 +23,7 @@ use pagewise_model::{
     Pressure, Reading, Source, Stall, TaskLimit,
 };
 
+use crate::known::{KnownGroups, digest};
 use crate::limits::{CGROUP_DEPTH, CGROUPS, IO_LIMITS};
 use crate::mounts::{self, Mounts};
 use crate::{counters, psi};
@@ -40,24 +42,73 @@ const WAITS_PERCENT: f64 = 1.0;
 const FEW_GROUPS: usize = 64;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
-    read_in(host, mounts, Detail::Everything)
+    read_in(host, mounts, Detail::Everything, None)
+}
+
+/// As [`read`]. With `keeps`, groups whose `memory.stat` and usage are as they were when the groups
+/// `before` were read are taken from these; of such a group only these two files and
+/// `memory.pressure` are read, because its averages fall while nothing happens. What others can
+/// change without a change of `memory.stat`, such as a limit, is missed until the group is read in
+/// full. `known` belongs to `before`, and to the returned groups afterwards.
+pub(crate) fn read_after(
+    host: &HostRoot,
+    mounts: &Mounts,
+    known: &mut KnownGroups,
+    before: &Cgroups,
+    keeps: bool,
+) -> Cgroups {
+    let earlier = Earlier { known: std::mem::take(known), before, keeps, now: RefCell::default() };
+    let read = read_in(host, mounts, Detail::Everything, Some(&earlier));
+    *known = earlier.now.into_inner();
+    read
+}
+
+/// What an earlier reading found.
+#[derive(Debug)]
+struct Earlier<'a> {
+    known: KnownGroups,
+    before: &'a Cgroups,
+    keeps: bool,
+    /// What is known after this reading.
+    now: RefCell<KnownGroups>,
+}
+
+impl Earlier<'_> {
+    /// The group as it was, if its `memory.stat` and its usage are unchanged.
+    fn find(&self, path: &str, files: &Files<'_>, stat: u64, version: Hierarchy) -> Option<Cgroup> {
+        let is_same = self.keeps && self.known.has(files.folder, stat);
+        let is_kept = is_same
+            .then(|| self.before.group(path))
+            .flatten()
+            .filter(|before| {
+                let used = before.current.get();
+                used.is_some() && used == files.usage(version).get()
+            })
+            .cloned();
+        self.now.borrow_mut().note(files.folder, stat, is_kept.is_some());
+        let mut group = is_kept?;
+        if version == Hierarchy::V2 {
+            group.pressure = psi::pressure(files.host, &files.path("pressure"));
+        }
+        Some(group)
+    }
 }
 
 /// Reads the same groups as a full reading, but only the values from which rates and growth are
 /// computed.
 pub(crate) fn read_counters(host: &HostRoot, mounts: &Mounts) -> Cgroups {
-    read_in(host, mounts, Detail::Counters)
+    read_in(host, mounts, Detail::Counters, None)
 }
 
 /// Reads the same groups as a full reading, but only the values that a live view shows.
 pub(crate) fn read_live(host: &HostRoot, mounts: &Mounts) -> Cgroups {
-    read_in(host, mounts, Detail::Live)
+    read_in(host, mounts, Detail::Live, None)
 }
 
 /// Reads one memory cgroup in full; `None` if it no longer exists.
 pub(crate) fn read_one(host: &HostRoot, mounts: &Mounts, path: &str) -> Option<Cgroup> {
     let (hierarchy, mount) = detect_hierarchy(host, mounts);
-    let walk = Walk { host, mount: mount?, hierarchy, detail: Detail::Everything };
+    let walk = Walk { host, mount: mount?, hierarchy, detail: Detail::Everything, earlier: None };
     walk.group(path, &walk.folder(path))
 }
 
@@ -72,12 +123,17 @@ enum Detail {
     Live,
 }
 
-fn read_in(host: &HostRoot, mounts: &Mounts, detail: Detail) -> Cgroups {
+fn read_in(
+    host: &HostRoot,
+    mounts: &Mounts,
+    detail: Detail,
+    earlier: Option<&Earlier<'_>>,
+) -> Cgroups {
     let (hierarchy, mount) = detect_hierarchy(host, mounts);
     let mut cgroups = Cgroups { hierarchy, ..Cgroups::default() };
     if let Some(mount) = mount {
         cgroups.groups.reserve(FEW_GROUPS);
-        Walk { host, mount, hierarchy, detail }.read_all(&mut cgroups);
+        Walk { host, mount, hierarchy, detail, earlier }.read_all(&mut cgroups);
         if hierarchy == Hierarchy::V2 && detail == Detail::Everything {
             let stat = counters::read(host, &format!("{mount}/cgroup.stat"));
             cgroups.dying = stat.get("nr_dying_descendants");
@@ -125,6 +181,7 @@ struct Walk<'a> {
     mount: &'a str,
     hierarchy: Hierarchy,
     detail: Detail,
+    earlier: Option<&'a Earlier<'a>>,
 }
 
 impl<'a> Walk<'a> {
@@ -212,7 +269,16 @@ impl<'a> Walk<'a> {
     /// Reads a memory cgroup in full; `None` if the folder is no memory cgroup or no longer exists.
     fn group(&self, path: &str, folder: &str) -> Option<Cgroup> {
         let files = self.files(folder);
-        let stat = files.counters("stat");
+        let stat_path = files.path("stat");
+        let stat = self.host.bytes(&stat_path);
+        let kept = self
+            .earlier
+            .zip(stat.as_ref().ok())
+            .and_then(|(earlier, stat)| earlier.find(path, &files, digest(stat), self.hierarchy));
+        if kept.is_some() {
+            return kept;
+        }
+        let stat = counters::parse(self.host, &stat_path, stat);
         // a denied file still shows that the controller exists
         if path != "/" && stat.is_empty() && !stat.get("anon").is_denied() {
             return None;
@@ -589,6 +655,56 @@ mod tests {
         let huge = 1 << 62;
         assert_eq!(limit(format!("{huge}").as_bytes()), Some(Limit::Bytes(Bytes::new(huge))));
         assert_eq!((limit(b""), limit(b"-1"), limit(b"maximum")), (None, None, None));
+    }
+
+    fn two_groups(files: &[(&str, &str)]) -> HostRoot {
+        let mut tree = vec![file("proc/self/mountinfo", MOUNT_2)];
+        tree.push(file("sys/fs/cgroup/cgroup.controllers", "memory\n"));
+        tree.push(file("sys/fs/cgroup/memory.stat", "anon 9\n"));
+        let files = files.iter().map(|(name, text)| file(format!("sys/fs/cgroup/{name}"), text));
+        tree.extend(files);
+        HostRoot::memory(tree)
+    }
+
+    /// Of a group whose `memory.stat` and usage are the same, only these and the pressure are read
+    /// again; a change of one of them makes the whole group be read.
+    #[test]
+    fn a_group_that_did_nothing_is_taken_from_the_reading_before() {
+        let pressure = |percent| format!("some avg10={percent} avg60=0.00 avg300=0.00 total=5\n");
+        let host = |stat, current, max, percent| {
+            two_groups(&[
+                ("a/memory.stat", stat),
+                ("a/memory.current", current),
+                ("a/memory.max", max),
+                ("a/memory.pressure", &pressure(percent)),
+                ("b/memory.stat", "anon 1\n"),
+                ("b/memory.current", "8192\n"),
+            ])
+        };
+        let mut known = KnownGroups::default();
+        let mut before = Cgroups::default();
+        let mut read = |host: &HostRoot, keeps| {
+            let mounts = mounts::read(host);
+            before = read_after(host, &mounts, &mut known, &before, keeps);
+            let a = before.group("/a").unwrap();
+            let (usage, max) = (a.current.get().unwrap().get(), a.max.get().unwrap());
+            let waited = a.pressure.some.avg10.get().map(pagewise_model::Percent::get);
+            (usage, max == Limit::Max, waited, known.kept().len())
+        };
+        let kept = Some(3.0);
+        // nothing is known yet
+        assert_eq!(read(&host("anon 1\n", "4096\n", "max\n", "3.00"), true), (4096, true, kept, 0));
+        let limited = host("anon 1\n", "4096\n", "9000\n", "1.00");
+        assert_eq!(read(&limited, true), (4096, true, Some(1.0), 2));
+        assert_eq!(read(&limited, false), (4096, false, Some(1.0), 0));
+        let freed = host("anon 1\n", "4096\n", "max\n", "3.00");
+        assert_eq!(read(&freed, true), (4096, false, kept, 2));
+        assert_eq!(read(&host("anon 1\n", "8192\n", "max\n", "3.00"), true), (8192, true, kept, 1));
+        assert_eq!(
+            read(&host("anon 2\n", "8192\n", "9000\n", "3.00"), true),
+            (8192, false, kept, 1)
+        );
+        assert_eq!(known.stats_of(), 3);
     }
 
     fn pids_of(files: &[(&str, &str)]) -> (CgroupPids, CgroupPids, usize) {

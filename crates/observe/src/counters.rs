@@ -8,13 +8,18 @@
 use pagewise_model::{Counters, Name, Reading, Source};
 
 use crate::limits::COUNTER_LINES;
-use pagewise_hostfs::text::{Line, number};
-use pagewise_hostfs::{HostRoot, ReadValues, absolute_path};
+use pagewise_hostfs::text::{Line, Text, number};
+use pagewise_hostfs::{HostRoot, ReadHost, Refusal, absolute_path};
 
 /// Reads the counters of a file. If it cannot be read, the result is empty and every counter gives
 /// the reason.
 pub fn read(host: &HostRoot, path: &str) -> Counters {
-    match host.text(path) {
+    parse(host, path, host.bytes(path))
+}
+
+/// As [`read`], of a file that was read already.
+pub(crate) fn parse(host: &HostRoot, path: &str, read: Result<Vec<u8>, Refusal>) -> Counters {
+    match read.map(|bytes| Text::new(&absolute_path(path), bytes)) {
         Ok(text) => {
             text.first_lines(host, COUNTER_LINES).map(|line| counter(host, &line)).collect()
         }

@@ -34,6 +34,7 @@ mod journald;
 mod kconfig;
 mod kernel_log;
 mod knob;
+mod known;
 mod ksm;
 pub mod limits;
 mod live;
@@ -85,6 +86,7 @@ pub use kernel_log::{
     read_journals as kernel_log_of_journals, read_text as kernel_log_of_text, unpack_text,
 };
 pub use knob::knobs;
+pub use known::Known;
 pub use live::LiveReader;
 pub use pagewise_hostfs::recording::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Replay, Step, open_replay,
@@ -96,7 +98,7 @@ pub use pagewise_hostfs::{
     acts_as_root, check_trusted_file, find_program, find_system_program, json_values,
     read_configuration,
 };
-pub use process::{KnownProcesses, command_lines, process_names};
+pub use process::{command_lines, process_names};
 pub use processors::Processors;
 pub use psi::read as psi;
 pub use record::{Recording, open, open_readings, open_with};

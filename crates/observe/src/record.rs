@@ -8,7 +8,7 @@ use pagewise_hostfs::recording::{self, Ends, OpenError};
 use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Interval, Problem, Snapshot};
 
-use crate::process::KnownProcesses;
+use crate::known::Known;
 use crate::snapshot::{Scope, read_counters, snapshot, snapshot_after};
 use crate::tape::Tape;
 
@@ -86,19 +86,16 @@ impl Recording {
         Ok((interval, tape))
     }
 
-    /// Reads the end of the interval, and returns everything that was read. With
-    /// [`ProcessScope::Changed`](crate::ProcessScope::Changed), processes that did nothing since the
-    /// snapshot before are taken from it. `known` was filled by the reading of that snapshot, and is
-    /// filled by this one.
+    /// Reads the end of the interval, and returns everything that was read. Processes and cgroups that
+    /// did nothing since the earlier snapshot are taken from it, as far as the scope allows that. The
+    /// [`Known`] was filled by the reading of that snapshot, and is filled by this one.
     pub fn record_end(
         self,
         scope: &Scope,
-        known: &mut KnownProcesses,
-        before: Option<&Snapshot>,
+        earlier: Option<(&mut Known, &Snapshot)>,
     ) -> (Snapshot, Tape) {
         let host = self.end.start_remembering();
-        let before = before.map_or(&[][..], |before| &before.processes.list);
-        let end = snapshot_after(&host, scope, Some((known, before)));
+        let end = snapshot_after(&host, scope, earlier);
         let interval = Interval { start: None, end };
         let tape = Tape::new(&interval, None, host);
         (interval.end, tape)

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use pagewise_model::{Driver, Memory, Process, Processes, Reading, Snapshot, Taken};
+use pagewise_model::{Driver, KernelThread, Memory, Processes, Reading, Snapshot, Taken};
 
 use crate::kconfig::{self, CHAIN_SIZE};
+use crate::known::Known;
 use crate::mounts::Mounts;
-use crate::process::KnownProcesses;
+use crate::process::Look;
 use crate::{
     capability, cgroup, counters, damon, disk_stats, gpu_memory, host, hugetlb, kernel_log, knob,
     ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zfs,
@@ -30,6 +31,9 @@ pub struct Scope {
     pub smaps_enough: usize,
     /// Whether every memory cgroup is read.
     pub cgroups: bool,
+    /// Whether a cgroup that did nothing with its memory since an earlier reading ([`Known`]) is taken
+    /// from there. A changed limit is then missed until the next reading with another scope.
+    pub changed_cgroups_only: bool,
     /// Whether the whole knob table is read and the kernel's features are probed.
     pub settings: bool,
     /// Whether the OOM kills in the kernel log are read.
@@ -50,15 +54,18 @@ pub enum ProcessScope {
     /// All processes are read in full.
     Everything,
     /// All processes are read, but not those whose `stat` is as it was at an earlier reading
-    /// ([`KnownProcesses`]): what was read then is used again.
+    /// ([`Known`]): what was read then is used again.
     Changed,
+    /// As [`Self::Changed`], but of a process whose `stat` was the same at the last readings, not even
+    /// `stat` is read: what it does is missed until the next reading with another scope.
+    Awake,
     /// At most this many processes are read, those with the most memory in RAM.
     Largest(usize),
 }
 
 impl ProcessScope {
     fn has_all(self) -> bool {
-        matches!(self, Self::Everything | Self::Changed)
+        matches!(self, Self::Everything | Self::Changed | Self::Awake)
     }
 }
 
@@ -71,6 +78,7 @@ impl Scope {
             smaps_budget,
             smaps_enough: usize::MAX,
             cgroups: true,
+            changed_cgroups_only: false,
             settings: true,
             kernel_log: true,
             kernel_threads: false,
@@ -86,6 +94,7 @@ impl Scope {
             smaps_budget: Duration::ZERO,
             smaps_enough: 0,
             cgroups: false,
+            changed_cgroups_only: false,
             settings: false,
             kernel_log: false,
             kernel_threads: false,
@@ -101,17 +110,29 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     snapshot_after(host, scope, None)
 }
 
-/// Reads a host as [`snapshot`] does. With [`ProcessScope::Changed`], processes that did nothing since
-/// the snapshot before are taken from it; `known` belongs to that snapshot, and to this one afterwards.
+/// Reads a host as [`snapshot`] does, but takes processes and cgroups that did nothing since an earlier
+/// snapshot from it, as far as the scope allows that; `known` belongs to that snapshot, and to this one
+/// afterwards.
 pub(crate) fn snapshot_after(
     host: &HostRoot,
     scope: &Scope,
-    mut known: Option<(&mut KnownProcesses, &[Process])>,
+    mut known: Option<(&mut Known, &Snapshot)>,
 ) -> Snapshot {
     let mounts = mounts::read(host);
-    let mut snapshot = glance(host, &mounts);
+    let khugepaged = known.as_ref().and_then(|(known, _)| known.khugepaged);
+    let mut snapshot =
+        Snapshot { thp: thp::read_with(host, khugepaged), ..glance_without_thp(host, &mounts) };
+    if let Some((known, _)) = &mut known {
+        known.khugepaged = snapshot.thp.khugepaged.pid.get();
+    }
     if scope.cgroups {
-        snapshot.cgroups = cgroup::read(host, &mounts);
+        snapshot.cgroups = match &mut known {
+            Some((known, before)) => {
+                let keeps = scope.changed_cgroups_only;
+                cgroup::read_after(host, &mounts, &mut known.groups, &before.cgroups, keeps)
+            }
+            None => cgroup::read(host, &mounts),
+        };
     }
     if scope.settings {
         snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
@@ -130,11 +151,18 @@ pub(crate) fn snapshot_after(
     }
     snapshot.processes = match scope.processes {
         ProcessScope::Nothing => Processes::default(),
-        ProcessScope::Everything | ProcessScope::Changed => {
+        ProcessScope::Everything | ProcessScope::Changed | ProcessScope::Awake => {
+            let look = match scope.processes {
+                ProcessScope::Awake => Look::AtAwake,
+                _ => Look::AtAll,
+            };
             let reads_all = scope.processes == ProcessScope::Everything;
-            if let Some((known, _)) = known.as_mut().filter(|_| reads_all) {
-                known.forget_all();
-            }
+            let known = known.as_mut().map(|(known, before)| {
+                if reads_all {
+                    known.processes.forget_all();
+                }
+                (&mut known.processes, &*before.processes.list, look)
+            });
             process::read(host, known, scope.smaps_budget, scope.smaps_enough)
         }
         ProcessScope::Largest(most) => process::read_largest(host, most),
@@ -145,7 +173,15 @@ pub(crate) fn snapshot_after(
         snapshot.gpu_memory = gpu_memory::read(host, memory, processes);
     }
     if scope.kernel_threads {
-        snapshot.kernel_threads = thread_cpu::memory_threads(host);
+        // a memory node that is added has threads of its own, which the next complete reading finds
+        let among = known.as_ref().filter(|_| scope.volatile_only);
+        let among = among.and_then(|(known, _)| known.threads.as_deref());
+        let found = thread_cpu::memory_threads(host, among);
+        let (ids, threads): (Vec<u32>, Vec<KernelThread>) = found.unzip();
+        snapshot.kernel_threads = threads;
+        if let Some((known, _)) = &mut known {
+            known.threads = Some(ids);
+        }
     }
     finish(host, snapshot)
 }
@@ -205,6 +241,10 @@ fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
 
 /// Reads only the values that [`Scope::glance`] asks for, which are part of every scope.
 pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
+    Snapshot { thp: thp::read(host), ..glance_without_thp(host, mounts) }
+}
+
+fn glance_without_thp(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     let taken = Taken { kernel: host::kernel(host), ..read_taken(host) };
     let memory = read_memory(host);
     let vmstat = counters::read(host, VMSTAT);
@@ -222,7 +262,6 @@ pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
         zswap: zswap::read(host, &memory, &vmstat),
         ksm: ksm::read(host),
         hugetlb: hugetlb::read(host),
-        thp: thp::read(host),
         mglru: mglru::read(host),
         damon: damon::read(host),
         memory,

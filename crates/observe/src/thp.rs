@@ -26,6 +26,11 @@ const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 const GIVEN_OUT: [&str; 3] = ["anon_fault_alloc", "nr_anon", "shmem_alloc"];
 
 pub(crate) fn read(host: &HostRoot) -> Thp {
+    read_with(host, None)
+}
+
+/// As [`read`], but first looks for khugepaged where an earlier reading found it.
+pub(crate) fn read_with(host: &HostRoot, khugepaged_before: Option<u32>) -> Thp {
     Thp {
         enabled: host.choice_at(&path("enabled")),
         defrag: host.choice_at(&path("defrag")),
@@ -34,14 +39,14 @@ pub(crate) fn read(host: &HostRoot) -> Thp {
         shrink_underused: host.flag_at(&path("shrink_underused")),
         pmd_size: host.bytes_at(&path("hpage_pmd_size")),
         sizes: sizes(host),
-        khugepaged: khugepaged(host),
+        khugepaged: khugepaged(host, khugepaged_before),
     }
 }
 
 /// Reads the values from which rates are computed: the time that khugepaged ran and waited for a
 /// CPU.
 pub(crate) fn read_counters(host: &HostRoot) -> Thp {
-    Thp { khugepaged: khugepaged_times(host), ..Thp::default() }
+    Thp { khugepaged: khugepaged_times(host, None), ..Thp::default() }
 }
 
 fn path(file: &str) -> String {
@@ -97,7 +102,7 @@ fn stats(host: &HostRoot, folder: &str, forbidden: bool) -> Counters {
 
 const NOT_READ: &str = "not read: this size is allowed to nobody and was never given out";
 
-fn khugepaged(host: &HostRoot) -> Khugepaged {
+fn khugepaged(host: &HostRoot, before: Option<u32>) -> Khugepaged {
     Khugepaged {
         defrag: host.flag_at(&path("khugepaged/defrag")),
         pages_to_scan: host.number_at(&path("khugepaged/pages_to_scan")),
@@ -107,15 +112,19 @@ fn khugepaged(host: &HostRoot) -> Khugepaged {
         max_ptes_swap: host.number_at(&path("khugepaged/max_ptes_swap")),
         max_ptes_shared: host.number_at(&path("khugepaged/max_ptes_shared")),
         pages_collapsed: host.number_at(&path("khugepaged/pages_collapsed")),
-        ..khugepaged_times(host)
+        ..khugepaged_times(host, before)
     }
 }
 
 /// khugepaged's pid, CPU times and number of full scans; a kernel without that counter has no
 /// khugepaged.
-fn khugepaged_times(host: &HostRoot) -> Khugepaged {
+fn khugepaged_times(host: &HostRoot, before: Option<u32>) -> Khugepaged {
     let full_scans = host.number_at(&path("khugepaged/full_scans"));
-    let pid = read_if_known(&full_scans, |_| khugepaged_pid(host));
+    let still = |pid: &u32| is_khugepaged(host, *pid);
+    let pid = read_if_known(&full_scans, |_| match before.filter(still) {
+        Some(pid) => found_khugepaged(pid),
+        None => khugepaged_pid(host),
+    });
     let times = read_if_known(&pid, |pid| run_times(host, *pid));
     Khugepaged {
         full_scans,
@@ -150,13 +159,17 @@ fn find_khugepaged(host: &HostRoot, threads: &[u32]) -> Reading<u32> {
     let looked_at = &threads[..threads.len().min(KERNEL_THREADS)];
     let proc = Source::file("/proc");
     match looked_at.iter().find(|&&pid| is_khugepaged(host, pid)) {
-        Some(&pid) => Reading::found(pid, Source::file(format!("/proc/{pid}/comm"))),
+        Some(&pid) => found_khugepaged(pid),
         None if looked_at.len() < threads.len() => {
             let why = format!("khugepaged is not among the first {KERNEL_THREADS} kernel threads");
             Reading::absent(why, proc)
         }
         None => Reading::absent("khugepaged is not running", proc),
     }
+}
+
+fn found_khugepaged(pid: u32) -> Reading<u32> {
+    Reading::found(pid, Source::file(format!("/proc/{pid}/comm")))
 }
 
 /// Pids of kernel threads, oldest first: from the kernel's list of kthreadd's children if

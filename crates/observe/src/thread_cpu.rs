@@ -59,20 +59,24 @@ fn is_numbered(name: &[u8], thread: &[u8]) -> bool {
     node.is_some_and(|node| !node.is_empty() && node.iter().all(u8::is_ascii_digit))
 }
 
-/// The kernel threads for reclaim (kswapd), compaction (kcompactd) and khugepaged, in order of
-/// their ids.
-pub(crate) fn memory_threads(host: &HostRoot) -> Vec<KernelThread> {
+/// The kernel threads for reclaim (kswapd), compaction (kcompactd) and khugepaged with their ids, in
+/// order of these; with `among`, only those of these ids.
+pub(crate) fn memory_threads(
+    host: &HostRoot,
+    among: Option<&[u32]>,
+) -> impl Iterator<Item = (u32, KernelThread)> {
     let is_it =
         |name: &[u8]| is_kswapd(name) || is_numbered(name, b"kcompactd") || name == b"khugepaged";
-    let thread = |pid: u32| {
+    let thread = move |pid: u32| {
         let name = host.bytes(&format!("proc/{pid}/comm")).ok()?;
         let is_it = is_it(name.trim_ascii()) && is_kernel_thread(host, pid);
-        is_it.then(|| KernelThread {
-            name: Name::from_bytes(name.trim_ascii()),
-            cpu_time: run_times(host, pid).map(|times| times.on_cpu),
+        is_it.then(|| {
+            let cpu_time = run_times(host, pid).map(|times| times.on_cpu);
+            (pid, KernelThread { name: Name::from_bytes(name.trim_ascii()), cpu_time })
         })
     };
-    kernel_threads(host).into_iter().filter_map(thread).collect()
+    let pids = among.map_or_else(|| kernel_threads(host), <[u32]>::to_vec);
+    pids.into_iter().filter_map(thread)
 }
 
 /// CPU time and major faults of a process; each `None` if it cannot be read.
@@ -157,7 +161,7 @@ mod tests {
             ("proc/77/comm", "khugepaged\n"),
             ("proc/77/stat", "77 (khugepaged) S 1 0 0\n"),
         ]);
-        let found = memory_threads(&host);
+        let found: Vec<KernelThread> = memory_threads(&host, None).map(|(_, it)| it).collect();
         let times: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.cpu_time.get())).collect();
         assert_eq!(times, [("kswapd0", Some(Nanos::new(6640))), ("kcompactd0", None)]);
     }

@@ -119,6 +119,7 @@ fn a_reading_of_a_part_is_completed_by_the_one_before() {
         part
     };
     let rest = |processes: &[u32]| Rest::Unread {
+        cgroups: Default::default(),
         processes: processes.iter().copied().collect(),
         disks: Default::default(),
     };

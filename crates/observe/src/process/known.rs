@@ -18,7 +18,7 @@ use super::status::{self, Task};
 
 /// The `stat` of each process when the processes of an earlier snapshot were read, by process id.
 #[derive(Debug, Default)]
-pub struct KnownProcesses {
+pub(crate) struct KnownProcesses {
     by_pid: BTreeMap<u32, Known>,
 }
 
@@ -28,6 +28,19 @@ struct Known {
     /// between, the next text differs.
     stat: Box<[u8]>,
     kind: Kind,
+    /// Number of readings in a row that found the same text.
+    unchanged: u8,
+}
+
+/// A process whose `stat` was the same at so many readings in a row is asleep.
+const ASLEEP: u8 = 2;
+
+/// Of which processes `stat` is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    AtAll,
+    /// Not of those that were asleep at the reading before.
+    AtAwake,
 }
 
 /// What a [`Task`] was; the values of a process are in the earlier snapshot.
@@ -68,20 +81,39 @@ impl KnownProcesses {
         self.by_pid.clear();
     }
 
+    /// The ids of all processes.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> {
+        self.by_pid.keys().copied()
+    }
+
     /// Forgets all processes but these; `pids` is in ascending order.
     pub(super) fn keep_only(&mut self, pids: &[u32]) {
         self.by_pid.retain(|pid, _| pids.binary_search(pid).is_ok());
     }
 
     /// Reads one process, unless its `stat` is as it was when the processes `before` were read.
-    pub(super) fn read(&mut self, host: &HostRoot, pid: u32, before: &[Process]) -> Task {
+    pub(super) fn read(
+        &mut self,
+        host: &HostRoot,
+        pid: u32,
+        before: &[Process],
+        look: Look,
+    ) -> Task {
+        let known = self.by_pid.get_mut(&pid);
+        let asleep = known.filter(|known| look == Look::AtAwake && known.unchanged >= ASLEEP);
+        if let Some(task) = asleep.and_then(|known| known.kind.find(pid, before)) {
+            return task;
+        }
         let stat = host.bytes(&stat::path(pid));
         let known = self
             .by_pid
-            .get(&pid)
+            .get_mut(&pid)
             .filter(|known| stat.as_ref().is_ok_and(|stat| **stat == *known.stat));
-        if let Some(task) = known.and_then(|known| known.kind.find(pid, before)) {
-            return task;
+        if let Some(known) = known {
+            known.unchanged = known.unchanged.saturating_add(1);
+            if let Some(task) = known.kind.find(pid, before) {
+                return task;
+            }
         }
         let mut task = status::read(host, pid);
         if let Task::Process(process, _) = &mut task {
@@ -89,7 +121,8 @@ impl KnownProcesses {
         }
         match stat {
             Ok(stat) => {
-                let known = Known { stat: stat.into_boxed_slice(), kind: Kind::of(&task) };
+                let stat = stat.into_boxed_slice();
+                let known = Known { stat, kind: Kind::of(&task), unchanged: 0 };
                 self.by_pid.insert(pid, known)
             }
             Err(_) => self.by_pid.remove(&pid),
@@ -125,7 +158,43 @@ mod tests {
     }
 
     fn read_after(host: &HostRoot, known: &mut KnownProcesses, before: &Processes) -> Processes {
-        super::super::read(host, Some((known, &before.list)), Duration::ZERO, 0)
+        read_looking(host, known, before, Look::AtAll)
+    }
+
+    fn read_looking(
+        host: &HostRoot,
+        known: &mut KnownProcesses,
+        before: &Processes,
+        look: Look,
+    ) -> Processes {
+        super::super::read(host, Some((known, &before.list, look)), Duration::ZERO, 0)
+    }
+
+    /// A process that was asleep at two readings is not read, until a reading reads all; what
+    /// began or ended is noticed at once.
+    #[test]
+    fn a_process_that_sleeps_is_read_less_often() {
+        let mut known = KnownProcesses::default();
+        let mut made: BTreeMap<u32, Made> = (1..=3).map(|pid| (pid, (5, 0, 40))).collect();
+        let mut before = Processes::default();
+        let mut sizes = |before: &mut Processes, made: &BTreeMap<u32, Made>, look| {
+            *before = read_looking(&files(made), &mut known, before, look);
+            let of = |it: &Process| (it.pid, it.rss_anon.get().map(|size| size.get() >> 10));
+            before.list.iter().map(of).collect::<Vec<_>>()
+        };
+        for _ in 0..=ASLEEP {
+            sizes(&mut before, &made, Look::AtAwake);
+        }
+        made.insert(1, (5, 7, 44));
+        made.remove(&2);
+        made.insert(4, (9, 1, 4));
+        let expected = |first, last| [(1, Some(first)), (3, Some(40)), (4, Some(last))];
+        assert_eq!(sizes(&mut before, &made, Look::AtAwake), expected(40, 4));
+        made.insert(4, (9, 2, 8));
+        assert_eq!(sizes(&mut before, &made, Look::AtAwake), expected(40, 8));
+        assert_eq!(sizes(&mut before, &made, Look::AtAll), expected(44, 8));
+        made.insert(1, (5, 8, 48));
+        assert_eq!(sizes(&mut before, &made, Look::AtAwake), expected(48, 8));
     }
 
     /// Of nine processes, `status` and `cgroup` of the one that grew are read again, and `stat` of

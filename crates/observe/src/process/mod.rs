@@ -10,7 +10,7 @@
 //! The first reading of an interval only needs the values from which growth is computed
 //! ([`read_earlier`]).
 //!
-//! A caller that reads again and again can have the values of unchanged processes kept ([`KnownProcesses`]).
+//! A caller that reads again and again can have the values of unchanged processes kept (`known.rs`).
 //!
 //! This process is read like any other. Environments are never read, command lines only for the
 //! process ids that a caller asks for ([`command_lines`]).
@@ -40,7 +40,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
 pub(crate) use command::select_with_readable_maps;
-pub use known::KnownProcesses;
+pub(crate) use known::{KnownProcesses, Look};
 pub(crate) use live::LiveProcesses;
 pub(crate) use stat::StatLine;
 
@@ -48,7 +48,7 @@ pub(crate) use stat::StatLine;
 /// is given.
 pub(crate) fn read(
     host: &HostRoot,
-    mut known: Option<(&mut KnownProcesses, &[Process])>,
+    mut known: Option<(&mut KnownProcesses, &[Process], Look)>,
     budget: Duration,
     enough: usize,
 ) -> Processes {
@@ -57,12 +57,12 @@ pub(crate) fn read(
     let Chosen { pids, left_out } = choice::choose(host, PROCESSES, PROCESS_IDS);
     processes.left_out = left_out;
     choice::record(host, left_out);
-    if let Some((known, _)) = &mut known {
+    if let Some((known, ..)) = &mut known {
         known.keep_only(&pids);
     }
     for pid in pids {
         let task = match &mut known {
-            Some((known, before)) => known.read(host, pid, before),
+            Some((known, before, look)) => known.read(host, pid, before, *look),
             None => read_task(host, pid),
         };
         match task {

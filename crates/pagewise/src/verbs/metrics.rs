@@ -43,7 +43,7 @@ pub(super) fn run(
 }
 
 /// What is read for metrics: everything that findings need, without proportional sizes (PSS).
-pub(super) fn scope() -> Scope {
+pub(super) const fn scope() -> Scope {
     Scope { process_rates: true, kernel_threads: true, ..Scope::everything(Duration::ZERO) }
 }
 

@@ -24,8 +24,7 @@ use anyhow::Context;
 use pagewise_metrics::{format_classic, format_openmetrics};
 use pagewise_model::{Interval, Level, Name, Refusal, Snapshot};
 use pagewise_observe::{
-    HostRoot, KnownProcesses, ProcessScope, Recording, Rest, Scope, StallAlarm, Tape, Woken,
-    keep_slow_parts,
+    HostRoot, Known, ProcessScope, Recording, Rest, Scope, StallAlarm, Tape, Woken, keep_slow_parts,
 };
 use pagewise_record::{Ring, RingLimits};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -42,6 +41,8 @@ use due::{Due, Extent, Glance, LimitedGroups};
 const TICK: Duration = Duration::from_secs(1);
 /// Number of processes that are read every second while memory is short: the largest ones.
 const LARGEST: usize = 32;
+/// How often all processes are read in full, also those that sleep.
+const AFRESH: Duration = Duration::from_secs(600);
 const DAY: Duration = Duration::from_secs(86_400);
 
 pub(super) fn run(
@@ -74,7 +75,8 @@ pub(super) fn run(
         textfile: args.textfile.clone(),
         alarm: set_alarm(),
         adviser: args.advise.map(|by| Adviser::start(by, args.advise_budget)).transpose()?,
-        processes: KnownProcesses::default(),
+        known: Known::default(),
+        afresh: None,
         before: None,
         told: Told::default(),
         started,
@@ -121,8 +123,10 @@ struct Monitor {
     adviser: Option<Adviser>,
     /// The snapshot of the last reading for which metrics were computed.
     before: Option<Box<Snapshot>>,
-    /// The processes of `before`, to read again only those that did something since.
-    processes: KnownProcesses,
+    /// What was read for `before`, to read again only what did something since.
+    known: Known,
+    /// When all processes were last read in full.
+    afresh: Option<Instant>,
     told: Told,
     started: CostMeter,
 }
@@ -175,16 +179,21 @@ impl Monitor {
     /// Takes a reading and adds it to the record. Unless the reading is a part, also computes and
     /// publishes the metrics. Returns whether memory is short now.
     fn read(&mut self, extent: Extent) -> anyhow::Result<bool> {
-        let scope = scope_of(extent);
-        let rest = Rest::of(&self.host, &scope);
+        let scope = self.choose_scope(extent);
         let live = Recording::live().context("/")?;
-        let (mut end, tape) = live.record_end(&scope, &mut self.processes, self.before.as_deref());
+        let none = Snapshot::default();
+        // a part is no start for the next reading
+        let is_part = matches!(extent, Extent::Part { .. });
+        let before = self.before.as_deref().unwrap_or(&none);
+        let earlier = (!is_part).then_some((&mut self.known, before));
+        let (mut end, tape) = live.record_end(&scope, earlier);
+        let rest = Rest::of(&self.host, &scope, (!is_part).then_some(&self.known));
         self.record(tape, &rest);
         self.limited.choose(&end.cgroups);
         match (extent, &mut self.before) {
             (Extent::Part { .. }, _) => return Ok(false),
-            (Extent::Usual, Some(before)) => keep_slow_parts(&mut end, before),
-            (Extent::Usual | Extent::Complete, _) => {}
+            (Extent::Usual { .. }, Some(before)) => keep_slow_parts(&mut end, before),
+            (Extent::Usual { .. } | Extent::Complete, _) => {}
         }
         let mut interval = Interval { start: self.before.take(), end };
         let learnt = self.learn(&interval.end);
@@ -214,6 +223,19 @@ impl Monitor {
         let Some(adviser) = &self.adviser else { return BTreeMap::new() };
         adviser.set_groups(self.wanted.paths(end));
         adviser.learnt(Instant::now())
+    }
+
+    /// The scope of a reading. At the first complete reading, and at one every [`AFRESH`], all
+    /// processes are read in full.
+    fn choose_scope(&mut self, extent: Extent) -> Scope {
+        let scope = scope_of(extent);
+        let now = Instant::now();
+        let is_due = self.afresh.is_none_or(|then| now.saturating_duration_since(then) >= AFRESH);
+        if extent != Extent::Complete || !is_due {
+            return scope;
+        }
+        self.afresh = Some(now);
+        Scope { processes: ProcessScope::Everything, ..scope }
     }
 
     fn record(&mut self, tape: Tape, rest: &Rest) {
@@ -246,11 +268,12 @@ fn is_short_without_log(interval: &mut Interval) -> bool {
 }
 
 /// The scope of a reading of this extent.
-fn scope_of(extent: Extent) -> Scope {
+const fn scope_of(extent: Extent) -> Scope {
     match extent {
-        Extent::Complete => scope(),
-        Extent::Usual => Scope {
-            processes: ProcessScope::Changed,
+        Extent::Complete => Scope { processes: ProcessScope::Changed, ..scope() },
+        Extent::Usual { calm } => Scope {
+            processes: if calm { ProcessScope::Awake } else { ProcessScope::Changed },
+            changed_cgroups_only: calm,
             volatile_only: true,
             kernel_log: false,
             ..scope()

@@ -32,8 +32,9 @@ const SLACK: Duration = Duration::from_millis(500);
 pub(super) enum Extent {
     /// Everything that metrics and findings need.
     Complete,
-    /// Everything but configuration files, features of the kernel and logs.
-    Usual,
+    /// Everything but configuration files, features of the kernel and logs; while memory was not short for a
+    /// while, also without the processes and cgroups that sleep.
+    Usual { calm: bool },
     /// The host as a whole, cgroups and the largest processes; also the kernel log if something was
     /// killed.
     Part { killed: bool },
@@ -176,13 +177,17 @@ impl Due {
         // a PSI trigger wakes the monitor in the middle of a second
         let is_early = self.last.is_some_and(|then| now.saturating_duration_since(then) < FREQUENT);
         let killed = self.killed;
+        let is_short_of_late =
+            self.trouble.is_some_and(|then| now.saturating_duration_since(then) < LINGERS);
         if self.complete.is_none() || killed && is_past(self.complete, SHORTEST) {
             Some(Extent::Complete)
         } else if is_past(self.judged, self.every) {
-            Some(if is_past(self.complete, COMPLETE) { Extent::Complete } else { Extent::Usual })
-        } else if !is_early
-            && self.trouble.is_some_and(|then| now.saturating_duration_since(then) < LINGERS)
-        {
+            Some(if is_past(self.complete, COMPLETE) {
+                Extent::Complete
+            } else {
+                Extent::Usual { calm: !is_short_of_late }
+            })
+        } else if !is_early && is_short_of_late {
             Some(Extent::Part { killed })
         } else {
             None
@@ -198,7 +203,7 @@ impl Due {
                 self.judged = Some(now);
                 self.killed = false;
             }
-            Extent::Usual => self.judged = Some(now),
+            Extent::Usual { .. } => self.judged = Some(now),
             Extent::Part { killed } => self.killed &= !killed,
         }
     }
@@ -238,8 +243,10 @@ mod tests {
         seconds.collect()
     }
 
+    const USUAL: Extent = Extent::Usual { calm: true };
+
     fn calm() -> Vec<(u64, Extent)> {
-        let extent = |second| if second % 60 == 0 { Extent::Complete } else { Extent::Usual };
+        let extent = |second| if second % 60 == 0 { Extent::Complete } else { USUAL };
         (0..100).step_by(10).map(|second| (second, extent(second))).collect()
     }
 
@@ -256,14 +263,16 @@ mod tests {
         let part = Extent::Part { killed: false };
         assert_eq!(
             killed[..4],
-            [(0, Extent::Complete), (10, Extent::Usual), (13, Extent::Complete), (14, part)]
+            [(0, Extent::Complete), (10, USUAL), (13, Extent::Complete), (14, part)]
         );
         let seconds: Vec<u64> = killed.iter().map(|(second, _)| *second).collect();
         // the usual reading at 43 is due ten seconds after that at 33
         let expected: Vec<u64> =
             [0, 10].into_iter().chain(13..44).chain([53, 63, 73, 83, 93]).collect();
         assert_eq!(seconds, expected);
-        assert_eq!(killed[12], (23, Extent::Usual));
+        // everything is read until memory has not been short for half a minute
+        assert_eq!(killed[12], (23, Extent::Usual { calm: false }));
+        assert_eq!(killed[killed.len() - 4..][..2], [(63, USUAL), (73, Extent::Complete)]);
     }
 
     /// If processes are killed every second, the kernel log is read every second, and everything
