@@ -10,6 +10,7 @@ mod answers;
 mod blocks;
 pub mod chart;
 mod figure;
+mod fleet;
 mod page;
 mod report;
 mod svg;
@@ -20,6 +21,7 @@ mod watched;
 mod why;
 
 pub use answers::{bench_page, doctor_page, scan_page, thp_page};
+pub use fleet::fleet_page;
 pub use report::report_page;
 pub use trial::trial_page;
 pub use watched::watched_page;

@@ -11,6 +11,7 @@
 
 mod advice;
 mod bench;
+mod fleet;
 mod host;
 pub mod knob;
 pub mod plan;
@@ -33,6 +34,11 @@ pub use bench::{
     Figures, HugeView, MemoryKind, Noise, ParetoPoint, Pick, Picks, Reference, RelativeCost,
     Repeated, RunnerUp, Shape, StoreComparison, StoreKind, SwapOutCost, SwapStore, SwappedKind,
     TierMix, WritebackCost, ZramChoice,
+};
+pub use fleet::{
+    DifferingSetting, FleetCompression, FleetFinding, FleetGroup, FleetHugePages, FleetLimits,
+    FleetReport, LevelCount, LimitSums, Machine, Outlier, OutlierMeasure, SettingValue, SwapSetup,
+    UnreadMachine, WithInterval,
 };
 pub use host::{
     AgedNode, AgentDecision, AgentLimit, AgentLoop, AgentReport, AgentStatus, AgentTarget, Aging,

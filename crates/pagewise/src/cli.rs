@@ -26,6 +26,8 @@ mod compare;
 mod doctor;
 #[path = "verbs/explain/args.rs"]
 mod explain;
+#[path = "verbs/fleet/args.rs"]
+mod fleet;
 #[path = "verbs/generate/args.rs"]
 mod generate;
 #[path = "cli/groups.rs"]
@@ -85,6 +87,8 @@ use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
 use explain::EXPLAIN;
 pub(crate) use explain::Explain;
+use fleet::FLEET;
+pub(crate) use fleet::{Fleet, FleetAct};
 pub(crate) use generate::{NameKind, Noun};
 use lab::{LAB, LabArgs};
 use ledger::LEDGER;
@@ -255,6 +259,9 @@ pub(crate) enum Verb {
     /// Record this machine in a redacted file
     #[command(long_about = CAPTURE)]
     Capture(Deferred<Capture>),
+    /// See many machines at once
+    #[command(long_about = FLEET)]
+    Fleet(Deferred<Fleet>),
     /// Print the JSON Schema of a command's output
     Schema {
         /// The command whose JSON output the schema describes

@@ -16,11 +16,11 @@ use head::{Head, print_document};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     AgentReport, AgingReport, Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon,
-    Effective, Estimate, Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Incident,
-    Interval, KernelLog, KnobOwnership, Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru,
-    Name, OomEvent, OomExplanation, OomProof, PinnedCode, Problem, ProcessChange, Processes, Psi,
-    Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
-    Zram, Zswap,
+    Effective, Estimate, Explanation, Finding, FleetReport, FreeBlocks, HostVerdict, HugePool,
+    Incident, Interval, KernelLog, KnobOwnership, Ksm, LimitSurvey, LogText, Memory, MemoryFiles,
+    Mglru, Name, OomEvent, OomExplanation, OomProof, PinnedCode, Problem, ProcessChange, Processes,
+    Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun,
+    Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -256,6 +256,15 @@ struct Limits<'a> {
     head: Head<'a>,
     #[serde(flatten)]
     survey: &'a LimitSurvey,
+}
+
+/// Many machines at once. The keys about one host are empty.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Fleet<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    report: &'a FleetReport,
 }
 
 /// What happened to memory in some time.
@@ -592,6 +601,12 @@ pub fn limits(survey: &LimitSurvey, snapshot: &Snapshot, cost: Cost) -> String {
     print_document(&Limits { head: Head::new(Noun::Limits, snapshot, cost), survey })
 }
 
+/// What `fleet report --json` prints, with a trailing newline.
+pub fn fleet(report: &FleetReport, cost: Cost) -> String {
+    let none = Snapshot::default();
+    print_document(&Fleet { head: Head::new(Noun::Fleet, &none, cost), report })
+}
+
 /// What `why --json` prints, with a trailing newline; the host is that of the last reading.
 pub fn why(incident: &Incident, snapshot: &Snapshot, cost: Cost) -> String {
     print_document(&Why { head: Head::new(Noun::Why, snapshot, cost), incident })
@@ -615,6 +630,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Explain => generator.into_root_schema_for::<Explain<'_>>(),
         Noun::Compare => generator.into_root_schema_for::<Compare<'_>>(),
         Noun::Limits => generator.into_root_schema_for::<Limits<'_>>(),
+        Noun::Fleet => generator.into_root_schema_for::<Fleet<'_>>(),
         Noun::Why => generator.into_root_schema_for::<Why<'_>>(),
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),

@@ -15,7 +15,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Prove", &["trial", "lab"]),
     ("Change", &["plan", "apply", "verify", "undo", "tune", "pin", "merge", "age"]),
     ("Keep", &["monitor", "metrics", "agent"]),
-    ("Share and integrate", &["capture", "schema", "completions", "man"]),
+    ("Share and integrate", &["capture", "fleet", "schema", "completions", "man"]),
 ];
 
 /// Replaces clap's list of subcommands in the help of `command` by one with groups.

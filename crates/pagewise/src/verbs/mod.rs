@@ -10,6 +10,7 @@ mod capture;
 mod compare;
 mod doctor;
 mod explain;
+mod fleet;
 mod generate;
 pub(crate) mod lab;
 mod ledger;
@@ -76,6 +77,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Tune(wanted) => tune::run(global, wanted, started),
         Verb::Undo(wanted) => undo::run(global, wanted, started),
         Verb::Agent(wanted) => agent::run(global, wanted, started),
+        Verb::Fleet(wanted) => fleet::run(global, wanted, started),
         Verb::Monitor(wanted) => monitor::run(global, wanted, started),
         Verb::Metrics(wanted) => metrics::run(global, wanted, started),
         Verb::Capture(capture) => capture::run(global, capture),

@@ -21,6 +21,7 @@ mod compare;
 mod completions;
 mod documents;
 mod examples;
+mod fleet;
 mod hostile;
 mod killers;
 mod lab_run;

@@ -21,6 +21,7 @@ pub enum Noun {
     Explain,
     Compare,
     Limits,
+    Fleet,
     Why,
     Scan,
     Bench,
@@ -45,7 +46,7 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -53,6 +54,7 @@ impl Noun {
         Self::Explain,
         Self::Compare,
         Self::Limits,
+        Self::Fleet,
         Self::Why,
         Self::Scan,
         Self::Bench,
@@ -85,6 +87,7 @@ impl Noun {
             Self::Explain => "explain",
             Self::Compare => "comparison",
             Self::Limits => "limits",
+            Self::Fleet => "fleet",
             Self::Why => "why",
             Self::Scan => "scan",
             Self::Bench => "bench",
@@ -116,6 +119,7 @@ impl Noun {
             Self::Lab => "lab run",
             Self::Compare => "compare",
             Self::Agent => "agent status",
+            Self::Fleet => "fleet report",
             Self::Collapse => "thp collapse",
             Self::Restrain => "thp restrain",
             other => other.name(),
@@ -133,6 +137,7 @@ impl Noun {
             Self::Explain => "pagewise/explain/1",
             Self::Compare => "pagewise/comparison/1",
             Self::Limits => "pagewise/limits/1",
+            Self::Fleet => "pagewise/fleet/1",
             Self::Why => "pagewise/why/1",
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",

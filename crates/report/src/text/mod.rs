@@ -22,6 +22,7 @@ mod explanation;
 mod feature_labels;
 mod findings;
 mod first_screen;
+mod fleet;
 mod gain;
 mod header;
 mod huge;
@@ -84,8 +85,8 @@ pub use nagios::{ServiceReport, nagios, nagios_unknown};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    AgentReport, AgingReport, Comparison, Explanation, Finding, Incident, KernelLog, Level,
-    LimitSurvey, OomProof, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob,
+    AgentReport, AgingReport, Comparison, Explanation, Finding, FleetReport, Incident, KernelLog,
+    Level, LimitSurvey, OomProof, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob,
     Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
@@ -228,6 +229,16 @@ pub fn comparison(comparison: &Comparison, look: TextStyle) -> String {
 pub fn limits(survey: &LimitSurvey, is_selected: bool, look: TextStyle) -> String {
     let print = if is_selected { working_sets::print } else { working_sets::print_list };
     render(look, |page| print(page, survey))
+}
+
+/// Many machines at once.
+pub fn fleet(report: &FleetReport, look: TextStyle) -> String {
+    render(look, |page| fleet::print(page, report))
+}
+
+/// The output of `fleet report` as blocks.
+pub fn fleet_blocks(report: &FleetReport) -> Vec<Block> {
+    in_blocks(|page| fleet::print(page, report))
 }
 
 /// What happened to memory in some time.
