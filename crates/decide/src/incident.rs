@@ -83,7 +83,9 @@ struct Program {
 struct Killed {
     unix_seconds: f64,
     title: String,
-    victim: Option<Victim>,
+    victims: Vec<Victim>,
+    /// The ids of all processes that the kernel listed at the kill; `None` if its list is not complete.
+    listed: Option<BTreeSet<u32>>,
     change: Vec<String>,
 }
 
@@ -212,7 +214,8 @@ fn kills(interval: &Interval) -> Vec<Killed> {
         Some(Killed {
             unix_seconds: explained.unix_seconds?,
             title: explained.title,
-            victim: victim(kill),
+            victims: victims(kill),
+            listed: listed(kill),
             change: explained.change,
         })
     });
@@ -229,22 +232,28 @@ fn kills_by_programs(interval: &Interval) -> Vec<Killed> {
         Some(Killed {
             unix_seconds: explained.unix_seconds?,
             title: explained.title,
-            victim: None,
+            victims: Vec::new(),
+            listed: None,
             change: explained.change,
         })
     });
     killed.collect()
 }
 
-fn victim(kill: &OomKill) -> Option<Victim> {
-    let victim = kill.victim.as_ref()?;
-    let parts = [victim.anon, victim.shmem];
-    Some(Victim {
+/// The process that the kernel chose, and those that were killed with it.
+fn victims(kill: &OomKill) -> Vec<Victim> {
+    let victims = kill.victim.iter().chain(&kill.others).map(|victim| Victim {
         pid: victim.pid,
         name: victim.name.clone(),
         group: kill.victim_group.clone(),
-        held: parts.into_iter().flatten().sum(),
-    })
+        held: [victim.anon, victim.shmem].into_iter().flatten().sum(),
+    });
+    victims.collect()
+}
+
+fn listed(kill: &OomKill) -> Option<BTreeSet<u32>> {
+    let is_complete = kill.tasks_left_out == 0 && !kill.tasks.is_empty();
+    is_complete.then(|| kill.tasks.iter().map(|task| task.pid).collect())
 }
 
 fn why_unread(log: &KernelLog) -> String {
@@ -403,10 +412,19 @@ fn is_same_kill(one: &Killed, other: &Killed) -> bool {
     one.title == other.title && (one.unix_seconds - other.unix_seconds).abs() < 2.0
 }
 
-/// Returns the readings between which growth is computed: a calm one before the shortage, and the
-/// worst one. The calm one is the earliest that at most [`GROWTH_SECONDS`] and only calm readings
-/// separate from the shortage: what fills memory need not cause a shortage until the last second.
-fn readings_to_compare(moments: &[Moment], span: Span) -> (&Moment, &Moment) {
+/// The readings between which growth is computed.
+struct Compared<'a> {
+    calm: &'a Moment,
+    worst: &'a Moment,
+    /// The first reading that shows the kill, if there was one: the sizes of the killed processes are in
+    /// the reading before it.
+    with_kill: Option<usize>,
+}
+
+/// Chooses a calm reading before the shortage, and the worst one. The calm one is the earliest that
+/// at most [`GROWTH_SECONDS`] and only calm readings separate from the shortage: what fills memory
+/// need not cause a shortage until the last second.
+fn readings_to_compare(moments: &[Moment], span: Span) -> Compared<'_> {
     let begun = &moments[span.first];
     let is_calm = |at: usize| {
         let moment = &moments[at];
@@ -417,10 +435,13 @@ fn readings_to_compare(moments: &[Moment], span: Span) -> (&Moment, &Moment) {
     };
     let calm = (0..span.first).rev().take_while(|at| is_calm(*at)).last();
     let calm = calm.unwrap_or_else(|| span.first.saturating_sub(1));
-    // if there was a kill, the sizes are in the reading before it
     let has_kill = new_kills(moments, span.worst).next().is_some();
     let worst = if has_kill { span.worst.saturating_sub(1).max(calm) } else { span.worst };
-    (&moments[calm], &moments[worst])
+    Compared {
+        calm: &moments[calm],
+        worst: &moments[worst],
+        with_kill: has_kill.then_some(span.worst),
+    }
 }
 
 /// The smallest growth that is reported.
@@ -432,13 +453,16 @@ fn least_growth(moment: &Moment) -> Bytes {
 /// Returns the processes and programs that grew from a calm reading before the shortage to the
 /// worst one, or to the kill in it.
 fn growers(moments: &[Moment], span: Span) -> Vec<Grown> {
-    let (before, after) = readings_to_compare(moments, span);
+    let Compared { calm: before, worst: after, with_kill } = readings_to_compare(moments, span);
     if before.boot != after.boot {
         return Vec::new();
     }
     let mut all = grown_processes(before, after);
     add_victims(&mut all, moments, span, before);
-    add_programs(&mut all, before, after);
+    add_programs(&mut all, before, &after.programs, after.unix_seconds);
+    if let Some(at) = with_kill {
+        add_programs(&mut all, before, &programs_at_kill(moments, at), moments[at].unix_seconds);
+    }
     let least = least_growth(after);
     all.retain(|grown| growth(grown) >= least);
     all.sort_by_key(|grown| std::cmp::Reverse(growth(grown)));
@@ -466,8 +490,8 @@ fn grown_processes(before: &Moment, after: &Moment) -> Vec<Grown> {
 /// Adds killed processes with their growth since the reading that has their sizes. A process that
 /// takes all memory within a second is in no reading at its full size.
 fn add_victims(all: &mut Vec<Grown>, moments: &[Moment], span: Span, before: &Moment) {
-    for kill in (span.first..=span.last).flat_map(|at| new_kills(moments, at)) {
-        let Some(victim) = &kill.victim else { continue };
+    let kills = (span.first..=span.last).flat_map(|at| new_kills(moments, at));
+    for (kill, victim) in kills.flat_map(|kill| kill.victims.iter().map(move |it| (kill, it))) {
         let known = all.iter_mut().find(|it| it.pid == victim.pid && it.name == victim.name);
         let seconds = (kill.unix_seconds - before.unix_seconds).max(0.0);
         match known {
@@ -495,15 +519,47 @@ fn add_victims(all: &mut Vec<Grown>, moments: &[Moment], span: Span, before: &Mo
     }
 }
 
+/// The programs of the first reading after a kill, with the processes that were killed. Many small
+/// processes may have started since the reading before it, and only some of them are killed.
+fn programs_at_kill(moments: &[Moment], at: usize) -> BTreeMap<Name, Program> {
+    let mut all = moments[at].programs.clone();
+    let first = new_kills(moments, at).next();
+    // what started after the first kill took the memory that this kill had freed
+    let is_older = |victim: &&Victim| {
+        let listed = first.and_then(|kill| kill.listed.as_ref());
+        listed.is_none_or(|listed| listed.contains(&victim.pid))
+    };
+    let ended = |victim: &&Victim| {
+        !moments[at].processes.keys().any(|(pid, _)| *pid == victim.pid)
+    };
+    let victims = new_kills(moments, at).flat_map(|kill| &kill.victims);
+    for victim in victims.filter(is_older).filter(ended) {
+        let program = all.entry(victim.name.clone()).or_default();
+        program.processes += 1;
+        program.held = program.held.saturating_add(victim.held);
+        program.largest = program.largest.max((victim.held, victim.pid));
+    }
+    all
+}
+
 /// Adds the programs that grew as the sum of many processes, none of which accounts for most of the
 /// growth.
-fn add_programs(all: &mut Vec<Grown>, before: &Moment, after: &Moment) {
-    let least = least_growth(after);
-    for (name, program) in &after.programs {
+fn add_programs(
+    all: &mut Vec<Grown>,
+    before: &Moment,
+    programs: &BTreeMap<Name, Program>,
+    unix_seconds: f64,
+) {
+    let least = least_growth(before);
+    for (name, program) in programs {
         let then = before.programs.get(name).copied().unwrap_or_default();
         let grown = program.held.saturating_sub(then.held);
-        let of_one = all.iter().filter(|it| it.name == *name).map(growth).max().unwrap_or_default();
-        if program.processes < 2 || grown < least || of_one.get() > grown.get() / 2 {
+        let known = all.iter().filter(|it| it.name == *name);
+        let (sums, single): (Vec<&Grown>, Vec<&Grown>) = known.partition(|it| it.processes > 1);
+        let of_one = single.into_iter().map(growth).max().unwrap_or_default();
+        let of_sum = sums.into_iter().map(growth).max().unwrap_or_default();
+        let is_sum = of_one.get() <= grown.get() / 2 && of_sum < grown;
+        if program.processes < 2 || grown < least || !is_sum {
             continue;
         }
         let group = all.iter().find(|it| it.name == *name).and_then(|it| it.group.clone());
@@ -515,7 +571,7 @@ fn add_programs(all: &mut Vec<Grown>, before: &Moment, after: &Moment) {
             group,
             from: then.held,
             to: program.held,
-            seconds: after.unix_seconds - before.unix_seconds,
+            seconds: unix_seconds - before.unix_seconds,
         });
     }
 }
@@ -523,7 +579,7 @@ fn add_programs(all: &mut Vec<Grown>, before: &Moment, after: &Moment) {
 /// Returns the kinds of memory that belong to no process and grew from a calm reading before the
 /// shortage to the worst one.
 fn grown_areas(moments: &[Moment], span: Span) -> Vec<GrownArea> {
-    let (before, after) = readings_to_compare(moments, span);
+    let Compared { calm: before, worst: after, .. } = readings_to_compare(moments, span);
     if before.boot != after.boot {
         return Vec::new();
     }

@@ -41,7 +41,8 @@ fn killed(second: f64) -> Killed {
     Killed {
         unix_seconds: 1e9 + second,
         title: "redis (pid 512) was killed".to_owned(),
-        victim: None,
+        victims: Vec::new(),
+        listed: None,
         change: vec!["sudo systemctl set-property backup.service MemoryHigh=400M".to_owned()],
     }
 }
@@ -211,7 +212,7 @@ fn a_trouble_that_lasts_has_no_end() {
 /// is a kill.
 fn burst(victim: Victim) -> Vec<Moment> {
     let calm = with_process(moment(0.0, Level::Calm), 77, "backup", GIB);
-    let mut killed = Killed { victim: Some(victim), ..killed(9.0) };
+    let mut killed = Killed { victims: vec![victim], ..killed(9.0) };
     killed.title = "it was killed".to_owned();
     let mut after = with_process(moment(10.0, Level::Calm), 77, "backup", GIB);
     after.kills = vec![killed];
@@ -252,6 +253,61 @@ fn many_small_processes_are_named_together() {
         (grown.name.as_str(), grown.processes, grown.to.get()),
         ("worker", 300, 300 * (4 << 20))
     );
+}
+
+/// Readings of a storm: 300 processes start and fill memory between two readings, and the kernel kills
+/// these of them.
+fn storm(victims: &[u32], living: std::ops::Range<u32>) -> Vec<Moment> {
+    let size = 4 << 20;
+    let mut after = with_process(moment(10.0, Level::Short), 77, "backup", GIB / 2);
+    for pid in living {
+        after = with_process(after, pid, "worker", size);
+    }
+    let group = Some(Name::from("/app.service"));
+    let victim = |pid: &u32| Victim {
+        pid: *pid,
+        name: Name::from("worker"),
+        group: group.clone(),
+        held: Bytes::new(size),
+    };
+    after.kills = victims
+        .iter()
+        .map(|pid| Killed {
+            title: format!("{pid} was killed"),
+            victims: vec![victim(pid)],
+            ..killed(9.0)
+        })
+        .collect();
+    let calm = with_process(moment(0.0, Level::Calm), 77, "backup", GIB / 2);
+    vec![calm, after, with_process(moment(20.0, Level::Calm), 77, "backup", GIB / 2)]
+}
+
+#[test]
+fn a_storm_of_small_processes_between_two_readings_is_named() {
+    let only = |moments: &[Moment]| -> Grown {
+        let mut growers = explain(moments, Around::Worst).growers;
+        let only = growers.pop().expect("nothing grew");
+        assert_eq!(growers, []);
+        only
+    };
+    // those that are alive after the kill, and the killed ones
+    let grown = only(&storm(&[100, 101], 102..400));
+    assert_eq!((grown.name.as_str(), grown.processes), ("worker", 300));
+    assert_eq!((grown.from.get(), grown.to.get()), (0, 300 * (4 << 20)));
+    assert_eq!(grown.group, Some(Name::from("/app.service")));
+
+    // all of them were killed, as with memory.oom.group
+    let mut all_killed = storm(&[100], 0..0);
+    let one = all_killed[1].kills[0].victims[0].clone();
+    all_killed[1].kills[0].victims.extend((101..400).map(|pid| Victim { pid, ..one.clone() }));
+    assert_eq!(only(&all_killed).processes, 300);
+
+    // started again and killed again: at no time more than the first ones
+    let mut again = storm(&(100..140).collect::<Vec<u32>>(), 0..0);
+    for kill in &mut again[1].kills {
+        kill.listed = Some((100..130).collect());
+    }
+    assert_eq!(only(&again).processes, 30);
 }
 
 #[test]
