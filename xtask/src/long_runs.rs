@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs tests in guests for longer than the groups of tests do: with more boots and more faults.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::{run, suite};
@@ -27,7 +29,7 @@ pub(crate) struct Faults {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Incidents {
-    /// How often each incident is made on each kernel
+    /// How many variations are planted on each kernel, each with 8 to 13 incidents
     #[arg(long, value_name = "N", default_value_t = 2)]
     rounds: usize,
     /// How many calm hours are recorded on each kernel, every second one with a little work
@@ -46,8 +48,14 @@ pub(crate) fn faults(args: &Faults) -> Result<()> {
 }
 
 pub(crate) fn incidents(args: &Incidents) -> Result<()> {
-    let numbers = [("PAGEWISE_INCIDENTS", args.rounds), ("PAGEWISE_CALM_HOURS", args.hours)];
-    run_longer(&["incidents::guest_incidents_"], &numbers)
+    let fetch = run::project().join("xtask/scripts/debian-suite.sh");
+    let package = ["bookworm", "earlyoom", "--alone", "earlyoom"];
+    let entry = run::output(run::program(fetch).args(package))?;
+    let mut test = prepare_longer(&["incidents::guest_incidents_"])?;
+    test.env("PAGEWISE_EARLYOOM", format!("{}/root/usr/bin/earlyoom", entry.trim()));
+    test.env("PAGEWISE_INCIDENTS", args.rounds.to_string());
+    test.env("PAGEWISE_CALM_HOURS", args.hours.to_string());
+    run::run_to_success(&mut test)
 }
 
 pub(crate) fn ledger() -> Result<()> {
@@ -58,13 +66,19 @@ pub(crate) fn tune() -> Result<()> {
     run_longer(&["tune::guest_"], &[("PAGEWISE_TUNE_WHOLE", 1)])
 }
 
-/// Runs the tests with these names, two at a time, because each guest has one CPU.
 fn run_longer(names: &[&str], numbers: &[(&str, usize)]) -> Result<()> {
+    let mut test = prepare_longer(names)?;
+    test.envs(numbers.iter().map(|(variable, number)| (variable, number.to_string())));
+    run::run_to_success(&mut test)
+}
+
+/// Builds the program, and returns the command that runs the tests with these names, two at a time, because each guest
+/// has one CPU.
+fn prepare_longer(names: &[&str]) -> Result<Command> {
     run::run_to_success(run::program(suite::static_builder()).arg("--quick"))?;
     let mut test = run::cargo();
     test.args(["test", "--locked", "--package", "pagewise", "--test", "guest", "--"]);
     test.args(["--include-ignored", "--test-threads", "2", "--nocapture"]).args(names);
     suite::for_guests(&["--quick"])?.set_variables(&mut test);
-    test.envs(numbers.iter().map(|(variable, number)| (variable, number.to_string())));
-    run::run_to_success(&mut test)
+    Ok(test)
 }

@@ -31,7 +31,8 @@ const SHORTEST_GAP: f64 = 60.0;
 /// A shortage has ended only if memory is calm for this many seconds; shorter calm periods are part
 /// of it.
 const CALM_SECONDS: f64 = 60.0;
-/// Growth is computed from a calm reading at most this many seconds before the shortage.
+/// Growth is computed from a calm reading at most this many seconds before the shortage; if nothing
+/// grew in that time, from the earliest one.
 const GROWTH_SECONDS: f64 = 300.0;
 /// Starts of units and changes of settings are listed if they happened at most this many seconds
 /// before the shortage.
@@ -61,6 +62,8 @@ pub struct Moment {
     /// Kills by programs such as systemd-oomd. Their messages are read once a minute, so a reading may
     /// show a kill that is older than the reading before it.
     kills_by_programs: Vec<Killed>,
+    /// Whether programs killed processes at times that are not known.
+    has_undated_kills: bool,
     log_unread: Option<String>,
 }
 
@@ -120,8 +123,16 @@ impl Moment {
             full: full_swap_areas(end),
             kills: kills(interval),
             kills_by_programs: kills_by_programs(interval),
+            has_undated_kills: has_undated_kills(interval),
             log_unread: end.kernel_log.records.get().is_none().then(|| why_unread(&end.kernel_log)),
         }
+    }
+}
+
+impl Moment {
+    /// Anonymous memory of all processes, in RAM and in swap.
+    fn held(&self) -> Bytes {
+        self.programs.values().map(|program| program.held).sum()
     }
 }
 
@@ -240,6 +251,11 @@ fn kills_by_programs(interval: &Interval) -> Vec<Killed> {
     killed.collect()
 }
 
+fn has_undated_kills(interval: &Interval) -> bool {
+    let mut kills = interval.end.kernel_log.user_kills.iter();
+    kills.any(|kill| kill.by != UserKiller::Docker && kill.unix_seconds.is_none())
+}
+
 /// The process that the kernel chose, and those that were killed with it.
 fn victims(kill: &OomKill) -> Vec<Victim> {
     let victims = kill.victim.iter().chain(&kill.others).map(|victim| Victim {
@@ -314,8 +330,14 @@ fn explain_placed(moments: &[Moment], around: Around) -> Incident {
     let chosen = choose_trouble(moments, &troubles, around);
     if let Some(trouble) = chosen {
         incident.trouble = Some(describe_trouble(moments, trouble));
-        incident.growers = growers(moments, trouble);
-        incident.areas = grown_areas(moments, trouble);
+        // what grows slowly needs a longer time to be visible
+        for longest in [GROWTH_SECONDS, f64::INFINITY] {
+            incident.growers = growers(moments, trouble, longest);
+            incident.areas = grown_areas(moments, trouble, longest);
+            if !(incident.growers.is_empty() && incident.areas.is_empty()) {
+                break;
+            }
+        }
     }
     let (mut events, change) = events(moments, chosen);
     events.sort_by(|one, other| {
@@ -343,10 +365,11 @@ fn find_troubles(moments: &[Moment]) -> Vec<Span> {
             continue;
         }
         // after a kill, memory may be calm at once; of readings of the same level, one with a kill is
-        // the worst
+        // the worst, and without kills the one at which processes have most memory
         let rank = |at: usize| {
             let killed = new_kills(moments, at).next().is_some();
-            (moments[at].level.max(if killed { Level::Short } else { Level::Unknown }), killed)
+            let level = moments[at].level.max(if killed { Level::Short } else { Level::Unknown });
+            (level, killed, if killed { Bytes::new(0) } else { moments[at].held() })
         };
         match found.last_mut() {
             Some(span)
@@ -389,6 +412,10 @@ fn describe_trouble(moments: &[Moment], span: Span) -> Trouble {
         begun_unix_seconds: moments[span.first].unix_seconds,
         ended_unix_seconds: moments.get(span.last + 1).map(|moment| moment.unix_seconds),
         worst_unix_seconds: worst.unix_seconds,
+        longest_seconds_between_readings: moments[span.first..=span.last]
+            .windows(2)
+            .map(|pair| pair[1].unix_seconds - pair[0].unix_seconds)
+            .fold(0.0, f64::max),
         level: worst.verdict.level,
         line: worst.verdict.line.clone(),
     }
@@ -422,14 +449,14 @@ struct Compared<'a> {
 }
 
 /// Chooses a calm reading before the shortage, and the worst one. The calm one is the earliest that
-/// at most [`GROWTH_SECONDS`] and only calm readings separate from the shortage: what fills memory
+/// at most `longest` seconds and only calm readings separate from the shortage: what fills memory
 /// need not cause a shortage until the last second.
-fn readings_to_compare(moments: &[Moment], span: Span) -> Compared<'_> {
+fn readings_to_compare(moments: &[Moment], span: Span, longest: f64) -> Compared<'_> {
     let begun = &moments[span.first];
     let is_calm = |at: usize| {
         let moment = &moments[at];
         moment.boot == begun.boot
-            && begun.unix_seconds - moment.unix_seconds <= GROWTH_SECONDS
+            && begun.unix_seconds - moment.unix_seconds <= longest
             && moment.level <= Level::Calm
             && new_kills(moments, at).next().is_none()
     };
@@ -452,12 +479,16 @@ fn least_growth(moment: &Moment) -> Bytes {
 
 /// Returns the processes and programs that grew from a calm reading before the shortage to the
 /// worst one, or to the kill in it.
-fn growers(moments: &[Moment], span: Span) -> Vec<Grown> {
-    let Compared { calm: before, worst: after, with_kill } = readings_to_compare(moments, span);
+fn growers(moments: &[Moment], span: Span, longest: f64) -> Vec<Grown> {
+    let Compared { calm: before, worst: after, with_kill } =
+        readings_to_compare(moments, span, longest);
     if before.boot != after.boot {
         return Vec::new();
     }
     let mut all = grown_processes(before, after);
+    if let Some(at) = with_kill {
+        add_survivors(&mut all, grown_processes(before, &moments[at]));
+    }
     add_victims(&mut all, moments, span, before);
     add_programs(&mut all, before, &after.programs, after.unix_seconds);
     if let Some(at) = with_kill {
@@ -485,6 +516,19 @@ fn grown_processes(before: &Moment, after: &Moment) -> Vec<Grown> {
         seconds: after.unix_seconds - before.unix_seconds,
     });
     grown.collect()
+}
+
+/// Adds processes that grew between the reading before a kill and the first one after it. The kernel
+/// need not kill the process that took the memory.
+fn add_survivors(all: &mut Vec<Grown>, survivors: Vec<Grown>) {
+    for survivor in survivors {
+        let known = all.iter_mut().find(|it| it.pid == survivor.pid && it.name == survivor.name);
+        match known {
+            Some(grown) if grown.to < survivor.to => *grown = survivor,
+            Some(_) => {}
+            None => all.push(survivor),
+        }
+    }
 }
 
 /// Adds killed processes with their growth since the reading that has their sizes. A process that
@@ -529,9 +573,7 @@ fn programs_at_kill(moments: &[Moment], at: usize) -> BTreeMap<Name, Program> {
         let listed = first.and_then(|kill| kill.listed.as_ref());
         listed.is_none_or(|listed| listed.contains(&victim.pid))
     };
-    let ended = |victim: &&Victim| {
-        !moments[at].processes.keys().any(|(pid, _)| *pid == victim.pid)
-    };
+    let ended = |victim: &&Victim| !moments[at].processes.keys().any(|(pid, _)| *pid == victim.pid);
     let victims = new_kills(moments, at).flat_map(|kill| &kill.victims);
     for victim in victims.filter(is_older).filter(ended) {
         let program = all.entry(victim.name.clone()).or_default();
@@ -558,11 +600,12 @@ fn add_programs(
         let (sums, single): (Vec<&Grown>, Vec<&Grown>) = known.partition(|it| it.processes > 1);
         let of_one = single.into_iter().map(growth).max().unwrap_or_default();
         let of_sum = sums.into_iter().map(growth).max().unwrap_or_default();
-        let is_sum = of_one.get() <= grown.get() / 2 && of_sum < grown;
+        // two processes of the same size may be one that has just forked, whose memory both share
+        let is_sum = of_one.get() < grown.get() / 2 && of_sum < grown;
         if program.processes < 2 || grown < least || !is_sum {
             continue;
         }
-        let group = all.iter().find(|it| it.name == *name).and_then(|it| it.group.clone());
+        let group = all.iter().filter(|it| it.name == *name).find_map(|it| it.group.clone());
         all.retain(|it| it.name != *name);
         all.push(Grown {
             name: name.clone(),
@@ -578,8 +621,8 @@ fn add_programs(
 
 /// Returns the kinds of memory that belong to no process and grew from a calm reading before the
 /// shortage to the worst one.
-fn grown_areas(moments: &[Moment], span: Span) -> Vec<GrownArea> {
-    let Compared { calm: before, worst: after, .. } = readings_to_compare(moments, span);
+fn grown_areas(moments: &[Moment], span: Span, longest: f64) -> Vec<GrownArea> {
+    let Compared { calm: before, worst: after, .. } = readings_to_compare(moments, span, longest);
     if before.boot != after.boot {
         return Vec::new();
     }
@@ -602,6 +645,10 @@ fn collect_unknown(moments: &[Moment]) -> Vec<String> {
     let unread = moments.iter().find_map(|moment| moment.log_unread.as_ref());
     let mut all: Vec<String> =
         unread.map(|why| format!("which processes were killed: {why}")).into_iter().collect();
+    if moments.iter().any(|moment| moment.has_undated_kills) {
+        let why = "their messages have no time zone or year (`pagewise oom` lists these kills)";
+        all.push(format!("when programs such as earlyoom killed processes: {why}"));
+    }
     let judged = moments.iter().flat_map(|moment| &moment.verdict.unknown);
     let judged: BTreeSet<&String> = judged.collect();
     all.extend(judged.into_iter().cloned());

@@ -81,6 +81,7 @@ fn incident() -> Incident {
             begun_unix_seconds: 1_795_822_720.0,
             ended_unix_seconds: None,
             worst_unix_seconds: 1_795_822_751.0,
+            longest_seconds_between_readings: 1.0,
             level: Level::Short,
             line: "The host is short of memory.".to_owned(),
         }),

@@ -23,6 +23,7 @@ fn moment(second: f64, level: Level) -> Moment {
         full: BTreeMap::new(),
         kills: Vec::new(),
         kills_by_programs: Vec::new(),
+        has_undated_kills: false,
         log_unread: None,
     }
 }
@@ -98,10 +99,11 @@ fn a_night_is_told_in_order() {
     assert_eq!(trouble.begun_unix_seconds, 1e9 + 120.0);
     assert_eq!(trouble.ended_unix_seconds, Some(1e9 + 180.0));
     assert_eq!(trouble.worst_unix_seconds, 1e9 + 160.0);
+    assert_eq!(trouble.longest_seconds_between_readings, 10.0);
     assert_eq!(incident.change.len(), 1, "once, however often the log shows the kill");
     let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
-    assert_eq!((grown.name.as_str(), grown.from.get(), grown.seconds), ("backup", 0, 150.0));
-    assert_eq!(grown.to.get(), GIB / 4 * 5);
+    assert_eq!((grown.name.as_str(), grown.from.get(), grown.seconds), ("backup", 0, 160.0));
+    assert_eq!(grown.to.get(), GIB / 4 * 6);
 }
 
 /// A kill at the limit of a cgroup makes memory short; what follows without a kill is worse.
@@ -144,6 +146,15 @@ fn a_kill_by_a_program_is_listed_at_its_time() {
     // a kill before the first reading is not part of what was recorded
     let late = explain(&moments[17..], Around::Worst);
     assert!(late.events.iter().all(|it| it.kind != IncidentEventKind::Kill), "{:?}", late.events);
+}
+
+#[test]
+fn a_kill_by_a_program_at_an_unknown_time_is_not_silently_left_out() {
+    let mut calm = vec![moment(0.0, Level::Calm), moment(10.0, Level::Calm)];
+    assert_eq!(explain(&calm, Around::Worst).unknown, Vec::<String>::new());
+    calm[1].has_undated_kills = true;
+    let unknown = explain(&calm, Around::Worst).unknown;
+    assert!(unknown[0].starts_with("when programs such as earlyoom killed"), "{unknown:?}");
 }
 
 #[test]
@@ -239,6 +250,17 @@ fn a_killed_process_that_did_not_grow_is_not_named() {
     assert_eq!(explain(&burst(victim), Around::Worst).growers, []);
 }
 
+/// The kernel kills one process, but another one took the memory and lives on.
+#[test]
+fn what_grew_between_two_readings_and_survived_is_named() {
+    let victim = Victim { pid: 77, name: Name::from("backup"), group: None, held: Bytes::new(GIB) };
+    let mut moments = burst(victim);
+    moments[1] = with_process(moments[1].clone(), 99, "cache", 2 * GIB);
+    let incident = explain(&moments, Around::Worst);
+    let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
+    assert_eq!((grown.name.as_str(), grown.from.get(), grown.to.get()), ("cache", 0, 2 * GIB));
+}
+
 #[test]
 fn many_small_processes_are_named_together() {
     let mut full = moment(10.0, Level::Short);
@@ -308,6 +330,38 @@ fn a_storm_of_small_processes_between_two_readings_is_named() {
         kill.listed = Some((100..130).collect());
     }
     assert_eq!(only(&again).processes, 30);
+}
+
+/// A disk swaps for minutes: the level is the same all the time, and nothing is killed.
+#[test]
+fn what_grows_while_memory_is_critical_is_named() {
+    let sizes = [0, 0, GIB, 2 * GIB, 3 * GIB, 2 * GIB, GIB];
+    let moments = |calm: usize| -> Vec<Moment> {
+        let at = |(at, size): (usize, &u64)| {
+            let level = if at < calm { Level::Calm } else { Level::Critical };
+            with_process(moment(at as f64 * 10.0, level), 77, "backup", *size)
+        };
+        sizes.iter().enumerate().map(at).collect()
+    };
+    // also if memory was critical at the first reading
+    for calm in [2, 1, 0] {
+        let incident = explain(&moments(calm), Around::Worst);
+        let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
+        assert_eq!((grown.name.as_str(), grown.from.get(), grown.to.get()), ("backup", 0, 3 * GIB));
+        assert_eq!(incident.trouble.unwrap().worst_unix_seconds, 1e9 + 40.0);
+    }
+}
+
+/// A leak of 8 MiB a minute grows by 40 MiB in five minutes: 1 % of this machine's memory.
+#[test]
+fn what_grows_too_slowly_for_five_minutes_is_named() {
+    let at = |minute: u64| {
+        let level = if minute < 60 { Level::Calm } else { Level::Short };
+        with_process(moment(minute as f64 * 60.0, level), 77, "backup", minute * (8 << 20))
+    };
+    let incident = explain(&(0..=60).map(at).collect::<Vec<Moment>>(), Around::Worst);
+    let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
+    assert_eq!((grown.name.as_str(), grown.from.get(), grown.seconds), ("backup", 0, 3600.0));
 }
 
 #[test]

@@ -55,6 +55,7 @@ fn night(name: &str) -> Incident {
             begun_unix_seconds: START + 300.0,
             ended_unix_seconds: Some(START + 400.0),
             worst_unix_seconds: START + 350.0,
+            longest_seconds_between_readings: 10.0,
             level: Level::Short,
             line: format!("{name} took all."),
         }),

@@ -99,6 +99,9 @@ pub struct Trouble {
     pub ended_unix_seconds: Option<f64>,
     /// Time of the worst reading.
     pub worst_unix_seconds: f64,
+    /// The longest time in seconds between two neighbouring readings of the trouble; 0 if it has only
+    /// one reading.
+    pub longest_seconds_between_readings: f64,
     /// The verdict's level at the worst reading.
     pub level: Level,
     /// The verdict at the worst reading, in a sentence.

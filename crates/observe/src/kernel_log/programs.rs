@@ -14,7 +14,7 @@ use std::io::BufReader;
 
 use pagewise_hostfs::text::{lines, number, words};
 use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal, absolute_path};
-use pagewise_model::{KernelLog, Name, Reading, Source, UnitKill, UserKill, UserKiller};
+use pagewise_model::{KernelLog, Name, Reading, Source, UnitKill, UserKill, UserKiller, WallClock};
 
 use super::collected::Text;
 use super::text::program_messages::ProgramMessages;
@@ -241,7 +241,7 @@ fn search(host: &HostRoot, log: &KernelLog) -> Result<KernelLog, Refusal> {
     if let Some((lines, of_syslog)) = SYSLOGS.iter().find_map(|path| read_syslog(host, path)) {
         return Ok(KernelLog {
             program_messages: Reading::found(lines, of_syslog.records.source),
-            user_kills: of_syslog.user_kills,
+            user_kills: of_syslog.user_kills.into_iter().map(with_time).collect(),
             unit_kills: of_syslog.unit_kills,
             ..log.clone()
         });
@@ -253,6 +253,15 @@ fn search(host: &HostRoot, log: &KernelLog) -> Result<KernelLog, Refusal> {
         Refusal::Absent(_) => Refusal::Absent("no files of journald and no syslog here".into()),
         denied @ Refusal::Denied(_) => denied,
     })
+}
+
+/// Adds the time that a syslog prints with its time zone, such as `2026-11-28T16:35:03+01:00`.
+fn with_time(kill: UserKill) -> UserKill {
+    let clock = kill.stamp.as_ref().and_then(|stamp| WallClock::parse(stamp.as_str()));
+    match clock {
+        Some(WallClock::Absolute(seconds)) => UserKill { unix_seconds: Some(seconds), ..kill },
+        _ => kill,
+    }
 }
 
 /// Reads the end of a syslog; `None` if it is missing, empty or not readable. Returns the number of

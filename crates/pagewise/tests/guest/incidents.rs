@@ -5,8 +5,8 @@
 //! The guests' clock counts instructions (`--count`): one instruction takes a nanosecond, and idle time is skipped. So
 //! the load of this machine does not decide how often the monitor reads, and a calm hour passes within a minute.
 //!
-//! `cargo xtask incidents` repeats all of them on each kernel (`PAGEWISE_INCIDENTS` rounds), and prints the rows of the
-//! table in docs/measured/incidents.md; `PAGEWISE_CALM_HOURS` does so for calm guests.
+//! `cargo xtask incidents` plants those of [`VARIATIONS`] on each kernel, as many variations as `PAGEWISE_INCIDENTS`
+//! says, and prints the rows of the table in docs/measured/incidents.md; `PAGEWISE_CALM_HOURS` does so for calm guests.
 
 use serde_json::Value;
 
@@ -20,25 +20,49 @@ const KERNELS: [&str; 3] = ["bookworm", "trixie", "sid"];
 #[derive(Debug, Clone, Copy)]
 struct Incident {
     case: &'static str,
-    /// The program that took the memory, in `growers` or in a kill; or the memory of no process, in `areas`.
-    actor: &'static str,
+    /// Each must be a program that took memory, in `growers`; or the memory of no process, in `areas`.
+    actors: &'static [&'static str],
     has_kill: bool,
 }
 
-const fn incident(case: &'static str, actor: &'static str, has_kill: bool) -> Incident {
-    Incident { case, actor, has_kill }
+const fn incident(case: &'static str, actors: &'static [&'static str], has_kill: bool) -> Incident {
+    Incident { case, actors, has_kill }
 }
 
 const INCIDENTS: &[Incident] = &[
-    incident("leak", "leak", true),
-    incident("burst", "burst", true),
-    incident("limit", "leak", true),
-    incident("swap", "leak", true),
-    incident("zram", "leak", true),
-    incident("slab", "kernel objects (slab)", true),
-    incident("storm", "one_of_many", true),
-    incident("thp", "hold", true),
-    incident("thrash", "thrash", false),
+    incident("leak", &["leak"], true),
+    incident("leaks", &["leak", "second_leak"], true),
+    incident("burst", &["burst"], true),
+    incident("limit", &["leak"], true),
+    incident("nested", &["leak"], true),
+    incident("high", &["leak"], false),
+    incident("swap", &["leak"], true),
+    incident("zram", &["leak"], true),
+    incident("slab", &["kernel objects (slab)"], true),
+    incident("storm", &["one_of_many"], true),
+    incident("thp", &["hold"], true),
+    incident("thrash", &["thrash"], false),
+    incident("killer", &["leak"], true),
+];
+
+/// Incidents that are planted one after the other in one guest.
+#[derive(Debug, Clone, Copy)]
+struct Variation {
+    memory: &'static str,
+    /// Variables of the script.
+    variables: &'static str,
+    cases: &'static str,
+}
+
+/// A guest's clock depends on nothing but its instructions, so that the same incident on the same kernel shows nothing
+/// new. What varies is the guest's memory, and speed, size, number and order of what is planted.
+const VARIATIONS: &[Variation] = &[
+    Variation { memory: "320M", variables: "", cases: "leak burst limit swap zram slab storm thp" },
+    Variation {
+        memory: "448M",
+        variables: "PAUSE=0.02; LIMIT=90; SWAP=100; ZRAM=64; EACH=3; AT_ONCE=30; HUGE=100; OVER=80",
+        cases: "thrash high nested leaks leak burst limit zram swap storm thp slab killer",
+    },
 ];
 
 /// What `why --json` said of an incident.
@@ -49,6 +73,8 @@ struct Told {
     has_kill: bool,
     /// Time from the last reading to the first kill.
     seconds_before_kill: Option<f64>,
+    /// The longest time between two readings of the trouble.
+    longest_seconds: Option<f64>,
 }
 
 impl Told {
@@ -57,17 +83,25 @@ impl Told {
     }
 }
 
-/// Runs the cases one after the other in a guest, with these variables of the script; returns the output of the script,
-/// and its messages.
-fn run(kernel: &str, cases: &str, variables: &str) -> (String, String) {
+/// Runs a script with these cases and variables in a guest; returns its output, and its messages.
+fn run(kernel: &str, variation: Variation) -> (String, String) {
+    let Variation { memory, variables, cases } = variation;
     let script = format!("CASES='{cases}'; {variables}\n{SCRIPT}");
-    let hold = into_guest("hold");
-    let options = ["--quiet", "--kernel", kernel, "--memory", "320M", "--deadline", "59m"];
+    let options = ["--quiet", "--kernel", kernel, "--memory", memory, "--deadline", "59m"];
     let counted = ["--count", "--boots", "1", "--module", "null_blk"];
-    let files: Vec<&str> = hold.iter().map(String::as_str).collect();
+    let mut files = into_guest("hold");
+    if let Some(program) = earlyoom() {
+        files.extend(["--file".to_owned(), format!("{program}:/earlyoom")]);
+    }
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let command = ["--", "sh", "-c", &script];
     let ran = finish(&mut lab(&[&options[..], &counted, &files, &command].concat()));
     (ran.out, ran.err)
+}
+
+/// The program earlyoom, which `cargo xtask incidents` fetches.
+fn earlyoom() -> Option<String> {
+    std::env::var("PAGEWISE_EARLYOOM").ok()
 }
 
 fn understand(kernel: &str, wanted: Incident, out: &str, err: &str) -> Told {
@@ -82,20 +116,28 @@ fn understand(kernel: &str, wanted: Incident, out: &str, err: &str) -> Told {
     let kills: Vec<&Value> = kills.collect();
     Told {
         has_trouble: !said["trouble"].is_null(),
-        has_actor: names("growers").iter().chain(&names("areas")).any(|name| name == wanted.actor),
+        has_actor: {
+            let named = [names("growers"), names("areas")].concat();
+            wanted.actors.iter().all(|actor| named.iter().any(|name| name == actor))
+        },
         has_kill: !kills.is_empty(),
         seconds_before_kill: kills.first().and_then(|kill| kill["seconds_since_reading"].as_f64()),
+        longest_seconds: said["trouble"]["longest_seconds_between_readings"].as_f64(),
     }
 }
 
 /// Plants these incidents in one guest.
-fn check(kernel: &str, cases: &str) {
-    let (out, err) = run(kernel, cases, "");
+fn check(kernel: &str, cases: &'static str) {
+    let (out, err) = run(kernel, Variation { cases, ..VARIATIONS[0] });
     for case in cases.split(' ') {
-        let wanted = *INCIDENTS.iter().find(|it| it.case == case).unwrap();
+        let wanted = find_incident(case);
         let told = understand(kernel, wanted, &out, &err);
         assert!(told.is_right(wanted), "{kernel} {wanted:?}: {told:?}\n{err}\n{out}");
     }
+}
+
+fn find_incident(case: &str) -> Incident {
+    *INCIDENTS.iter().find(|it| it.case == case).unwrap()
 }
 
 #[test]
@@ -114,10 +156,11 @@ fn guest_of_sid_says_who_filled_zram_and_a_disk() {
 }
 
 /// A guest that is idle, and then one that is lightly busy: no trouble, and no kill.
-fn check_calm(kernel: &str, hours: usize) {
-    let (out, err) = run(kernel, "calm", &format!("HOURS={hours}"));
+fn check_calm(kernel: &str, hours: &'static str) {
+    let calm = Variation { memory: "320M", variables: hours, cases: "calm" };
+    let (out, err) = run(kernel, calm);
     let cases = out.lines().filter_map(|line| line.strip_prefix("== ")).collect::<Vec<_>>();
-    assert!(cases.len() >= hours.max(1), "{kernel}: {out} {err}");
+    assert!(!cases.is_empty(), "{kernel}: {out} {err}");
     for case in cases {
         let (text, status) = answer(&out, case);
         let said: Value = serde_json::from_str(text).expect(text);
@@ -134,35 +177,47 @@ fn check_calm(kernel: &str, hours: usize) {
 
 #[test]
 fn guest_of_trixie_invents_nothing_when_calm() {
-    check_calm("trixie", 0);
+    check_calm("trixie", "HOURS=0");
 }
 
-/// One incident, or all of them on three kernels as often as asked; a row of the table for each.
+/// One incident, or many on three kernels; a row of the table for each.
 #[test]
 fn guest_incidents_as_many_as_asked() {
     let number = |name: &str| {
-        let rounds = std::env::var(name).ok();
-        rounds.map(|it| it.parse::<usize>().expect("a number"))
+        let number = std::env::var(name).ok();
+        number.map(|it| it.parse::<usize>().expect("a number"))
     };
-    let Some(rounds) = number("PAGEWISE_INCIDENTS") else { return check("trixie", "slab") };
-    let cases: Vec<&str> = INCIDENTS.iter().map(|it| it.case).collect();
+    let Some(variations) = number("PAGEWISE_INCIDENTS") else { return check("trixie", "slab") };
     let mut wrong = Vec::new();
-    for kernel in std::iter::repeat_n(KERNELS, rounds).flatten() {
-        let (out, err) = run(kernel, &cases.join(" "), "");
-        for wanted in INCIDENTS {
-            let told = understand(kernel, *wanted, &out, &err);
-            let before = told.seconds_before_kill;
-            let before = before.map_or_else(|| "no kill".to_owned(), |it| format!("{it:.1}"));
-            let named =
-                [told.has_trouble, told.has_actor].map(|it| if it { "yes" } else { "**no**" });
-            println!("| {} | {kernel} | {} | {before} |", wanted.case, named.join(" | "));
-            if !told.is_right(*wanted) {
-                wrong.push(format!("{kernel} {}: {told:?}\n{err}", wanted.case));
+    for (number, variation) in VARIATIONS.iter().enumerate().take(variations) {
+        for kernel in KERNELS {
+            let (out, err) = run(kernel, *variation);
+            let cases =
+                variation.cases.split(' ').filter(|it| *it != "killer" || earlyoom().is_some());
+            for wanted in cases.map(find_incident) {
+                let told = understand(kernel, wanted, &out, &err);
+                println!("{}", row(kernel, number + 1, wanted, &told));
+                if !told.is_right(wanted) {
+                    wrong.push(format!("{kernel} {}: {told:?}\n{err}", wanted.case));
+                }
             }
         }
     }
     if let Some(hours) = number("PAGEWISE_CALM_HOURS") {
+        let hours: &'static str = format!("HOURS={hours}").leak();
         KERNELS.iter().for_each(|kernel| check_calm(kernel, hours));
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn row(kernel: &str, variation: usize, wanted: Incident, told: &Told) -> String {
+    let seconds = |it: Option<f64>| it.map_or_else(|| "-".to_owned(), |it| format!("{it:.2}"));
+    let named = [told.has_trouble, told.has_actor].map(|it| if it { "yes" } else { "**no**" });
+    format!(
+        "| {} | {variation} | {kernel} | {} | {} | {} |",
+        wanted.case,
+        named.join(" | "),
+        seconds(told.seconds_before_kill),
+        seconds(told.longest_seconds),
+    )
 }
