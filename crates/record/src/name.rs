@@ -11,7 +11,7 @@ const END: &str = ".ring";
 const INDEX_END: &str = ".index";
 
 /// When a file of a ring began, and its position among the files of the ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileName {
     /// Time of the first reading in the file, in seconds since 1970, according to the clock at that
     /// time.

@@ -102,6 +102,15 @@ fn a_monitor_serves_records_and_is_asked_why() {
     let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(document["schema"], "pagewise/why/1");
     assert!(document["readings"].as_u64().unwrap() > 0, "{document}");
+    // a copy of a record whose machine's clock is ahead of this one's
+    for file in std::fs::read_dir(record).unwrap() {
+        let file = std::fs::File::options().append(true).open(file.unwrap().path()).unwrap();
+        let day = std::time::Duration::from_secs(86_400);
+        file.set_modified(std::time::SystemTime::now() - day).unwrap();
+    }
+    let copied = run(&["why", "--record", record, "--worst", "--json"]);
+    let copied: serde_json::Value = serde_json::from_str(&copied.out).expect(&copied.err);
+    assert_eq!(copied["readings"], document["readings"]);
     let late = run(&["why", "2001-01-01 03:12", "--record", record]);
     assert!(late.status == 1 && late.err.contains("the record has readings from "), "{}", late.err);
     let nonsense = run(&["why", "half past three", "--record", record]);

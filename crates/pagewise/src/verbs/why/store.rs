@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pagewise_model::{Name, Refusal, UnreadFile};
 use pagewise_observe::{Replay, open_replay, unpack_replay};
-use pagewise_record::{ReadingSummary, Shelf, ShelfError, StoredFile, Unwhole};
+use pagewise_record::{FileName, ReadingSummary, Shelf, ShelfError, StoredFile, Unwhole};
 use pagewise_sandbox::Confinement;
 
 use super::times;
@@ -22,6 +22,8 @@ pub(in crate::verbs) struct Store {
     source: Source,
     /// The files of which a part could not be read so far, by path.
     unread: RefCell<BTreeMap<Name, UnreadFile>>,
+    /// The time of the last reading of each file, as far as [`Self::summaries`] has read it.
+    last_reading: RefCell<BTreeMap<FileName, f64>>,
 }
 
 /// Where the readings are.
@@ -39,7 +41,7 @@ impl Store {
     }
 
     fn new(source: Source) -> Self {
-        Self { source, unread: RefCell::default() }
+        Self { source, unread: RefCell::default(), last_reading: RefCell::default() }
     }
 
     /// Opens the record in the given folder. If none is given, opens the record with the newest
@@ -114,6 +116,7 @@ impl Store {
             }
             Source::Ring(shelf, files) => {
                 for file in files {
+                    let before = all.len();
                     match shelf.summaries(file.name) {
                         Ok(Some((summaries, unwhole))) => {
                             let last = summaries.last().map(|it| it.unix_seconds);
@@ -125,6 +128,11 @@ impl Store {
                             Ok(())
                         })?,
                         Err(error) => self.note_error(shelf, file, &error),
+                    }
+                    if let Some(last) =
+                        all[before..].iter().map(|it| it.unix_seconds).reduce(f64::max)
+                    {
+                        self.last_reading.borrow_mut().insert(file.name, last);
                     }
                 }
             }
@@ -159,8 +167,10 @@ impl Store {
             Source::Ring(shelf, files) => {
                 for file in files {
                     let is_later = file.name.unix_seconds as f64 > to;
-                    // file systems may store the time of the last change in whole seconds
-                    let is_earlier = (file.changed_unix_seconds as f64 + 1.0) < from;
+                    // the time of the last change is that of the copy if the record was copied; file systems may
+                    // store it in whole seconds
+                    let last = self.last_reading.borrow().get(&file.name).copied();
+                    let is_earlier = last.unwrap_or(file.changed_unix_seconds as f64 + 1.0) < from;
                     if !is_later && !is_earlier {
                         self.for_replay_of_file(shelf, file, look)?;
                     }
