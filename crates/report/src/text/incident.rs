@@ -14,6 +14,8 @@ use crate::time;
 
 /// Events that are listed; --json has all.
 const SHOWN: usize = 40;
+/// Kills that are listed one by one if they come one after the other.
+const KILLS: usize = 4;
 const INDENT: usize = 12;
 
 pub(super) fn print(page: &mut Page, incident: &Incident) {
@@ -92,8 +94,9 @@ fn print_events(page: &mut Page, events: &[IncidentEvent]) {
     }
     if page.keeps_blocks() {
         page.heading("Events", "the time is UTC");
-        return page.keep(Block::Table(event_table(events)));
+        return page.keep(Block::Table(event_table(&join_kills(events))));
     }
+    let events = join_kills(events);
     page.gap();
     for event in events.iter().take(SHOWN) {
         let role = event_role(event.kind);
@@ -109,6 +112,27 @@ fn print_events(page: &mut Page, events: &[IncidentEvent]) {
             &format!("and {}; --json has all", plural(more, "more event")),
         );
     }
+}
+
+/// Joins what comes after the first few of a series of kills into one event. A storm of processes, or
+/// a program that is started again and again, can cause hundreds.
+fn join_kills(events: &[IncidentEvent]) -> Vec<IncidentEvent> {
+    let is_kill = |event: &IncidentEvent| event.kind == IncidentEventKind::Kill;
+    let mut all = Vec::new();
+    for series in events.chunk_by(|one, next| is_kill(one) && is_kill(next)) {
+        let (listed, joined) = match series {
+            [first, ..] if is_kill(first) && series.len() > KILLS + 1 => series.split_at(KILLS),
+            _ => (series, &[][..]),
+        };
+        all.extend_from_slice(listed);
+        if let [.., last] = joined {
+            let number = plural(joined.len() as u64, "more process");
+            let until = format_clock(last.unix_seconds);
+            let text = format!("{number} were killed until {until}; --json lists each");
+            all.push(IncidentEvent { text, ..joined[0].clone() });
+        }
+    }
+    all
 }
 
 /// Prints what sysstat recorded. These values are not judged: most are averages of some minutes.
@@ -242,4 +266,34 @@ fn day_and_time(unix_seconds: f64) -> String {
 fn format_time(unix_seconds: f64, format: &str) -> String {
     let time = time::timestamp(unix_seconds).map(|time| time.strftime(format).to_string());
     time.unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_of_kills_is_joined() {
+        let event = |at: usize, kind| IncidentEvent {
+            unix_seconds: 1e9 + at as f64,
+            kind,
+            text: format!("event {at}"),
+            seconds_since_reading: None,
+        };
+        let kill = |at| event(at, IncidentEventKind::Kill);
+        let few: Vec<IncidentEvent> = (0..=KILLS).map(kill).collect();
+        assert_eq!(join_kills(&few), few);
+        let level = event(200, IncidentEventKind::Level);
+        let many: Vec<IncidentEvent> =
+            (0..100).map(kill).chain([level.clone(), kill(300)]).collect();
+        let joined = join_kills(&many);
+        assert_eq!(joined.len(), KILLS + 3);
+        assert_eq!(
+            joined[KILLS].text,
+            "96 more processes were killed until 01:48:19; --json lists each"
+        );
+        assert_eq!(joined[KILLS].unix_seconds, 1e9 + KILLS as f64);
+        assert_eq!(joined[KILLS + 1..], [level, kill(300)]);
+        assert_eq!(join_kills(&[]), []);
+    }
 }
