@@ -44,9 +44,11 @@ pub(super) fn redact_kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u
     Some(pagewise_observe::formats::kernel_log::rename(bytes, names))
 }
 
-/// Keeps how many messages were written by programs that kill for lack of memory, without any name.
-pub(super) fn redact_program_count(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    pagewise_observe::formats::kernel_log::check_program_count(bytes)
+/// Keeps how many messages were written by programs that kill for lack of memory. What these programs
+/// killed contains names, so only a recording that stays on this machine keeps it.
+pub(super) fn redact_program_kills(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    use pagewise_observe::formats::kernel_log::{check_program_count, check_program_kills};
+    if names.keeps_names() { check_program_kills(bytes) } else { check_program_count(bytes) }
 }
 
 /// Like [`redact_kernel_log`], for kernel messages that journald has stored.

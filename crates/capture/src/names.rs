@@ -36,6 +36,11 @@ impl Names {
         Self { keeps_names: true, ..Self::from_tape(tape) }
     }
 
+    /// Whether names are kept because the recording stays on this machine.
+    pub(super) const fn keeps_names(&self) -> bool {
+        self.keeps_names
+    }
+
     pub(super) fn from_tape(tape: &Tape) -> Self {
         let release = tape.file("proc/sys/kernel/osrelease").unwrap_or_default().trim_ascii();
         Self {

@@ -71,7 +71,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/block/zmerge{n}/{any}", by::keep_ascii),
     ("sys/module/zswap/parameters/{any}", by::keep_ascii),
     ("dev/kmsg", by::redact_kernel_log), ("journal/kernel", by::redact_kernel_journal),
-    ("journal/programs", by::redact_program_count),
+    ("journal/programs", by::redact_program_kills),
     ("var/log/journal", by::redact_to_presence), ("run/log/journal", by::redact_to_presence),
     // settings of memory management
     ("proc/sys/vm/{any}", by::redact_numbers), ("proc/sys/kernel/numa_balancing", by::redact_numbers),

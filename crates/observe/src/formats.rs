@@ -3,7 +3,9 @@
 
 /// OOM killer reports in the kernel log and in the messages that journald kept of it.
 pub mod kernel_log {
-    pub use crate::kernel_log::{Rename, check_program_count, rename, renamed_journal};
+    pub use crate::kernel_log::{
+        Rename, check_program_count, check_program_kills, rename, renamed_journal,
+    };
 }
 
 /// Lines of `/proc/PID/mountinfo`.

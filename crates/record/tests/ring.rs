@@ -22,6 +22,10 @@ use proptest::prelude::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
+/// A kill that a program's message reports, as the kernel log's reader records it.
+const KILLS: &str = "programs read=12 left_out=0 of=var/log/journal\n\
+                     kill\tearlyoom\t0\t7\t1795885236\t\tquokka\tquokka-payroll\tSIGTERM\n";
+
 /// A reading whose number is its free memory in kB. With `noise`, it has that many bytes that do not
 /// compress.
 fn tape(second: f64, number: u64, noise: usize) -> Tape {
@@ -42,6 +46,7 @@ fn tape(second: f64, number: u64, noise: usize) -> Tape {
         file("proc/7/status", "Name:\tquokka-payroll\nState:\tS (sleeping)\n".to_owned()),
         file("proc/7/cmdline", "quokka-payroll\0--password=x\0".to_owned()),
         file("proc/7/environ", "SECRET=quokka-key\0".to_owned()),
+        file("journal/programs", KILLS.to_owned()),
     ];
     let end = TapeEnd {
         name: "end",
@@ -99,6 +104,8 @@ fn readings_come_back_with_names_and_without_what_is_private() {
     let replay = unpack_replay(&bytes[..], "x").unwrap();
     let status = String::from_utf8(replay.host().bytes("proc/7/status").unwrap()).unwrap();
     assert!(status.contains("quokka-payroll"), "{status}");
+    let kills = replay.host().bytes("journal/programs").unwrap();
+    assert_eq!(String::from_utf8(kills).unwrap(), KILLS);
     for private in ["proc/7/cmdline", "proc/7/environ"] {
         assert!(replay.host().bytes(private).is_err(), "{private}");
     }

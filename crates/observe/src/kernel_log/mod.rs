@@ -42,7 +42,7 @@ pub use collected::read_folder;
 pub use follow::KillsSince;
 pub use journal::rename as renamed_journal;
 pub use line::Rename;
-pub use programs::check_count as check_program_count;
+pub use programs::{check_count as check_program_count, check_kills as check_program_kills};
 pub use text::{journals_of_folder, read_journals, read_text, unpack_text};
 
 const PATH: &str = "dev/kmsg";

@@ -225,6 +225,11 @@ pub fn check_count(kept: &[u8]) -> Option<Vec<u8>> {
     Recorded::parse(kept).filter(|recorded| !recorded.has_kill()).map(|recorded| recorded.print())
 }
 
+/// Checks recorded kills for a record that stays on this machine, which keeps names.
+pub fn check_kills(kept: &[u8]) -> Option<Vec<u8>> {
+    Recorded::parse(kept).map(|recorded| recorded.print())
+}
+
 /// Adds to `log` the kills that the files of this host report.
 fn search(host: &HostRoot, log: &KernelLog) -> Result<KernelLog, Refusal> {
     let source = Source::file(absolute_path(FOLDERS[0].0));
@@ -273,4 +278,32 @@ fn read_syslog(host: &HostRoot, path: &str) -> Option<(u64, KernelLog)> {
     let text = BufReader::new(Text { pieces, at, left: &mut left });
     let (log, about) = read_text(text, &absolute_path(path)).ok()?;
     (about.lines > 0).then_some((about.lines, log))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of the monitor has the kills that a syslog reports, with their times.
+    #[test]
+    fn a_syslog_is_recorded_with_the_times_of_kills() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("var/log")).unwrap();
+        let line = |time: &str| {
+            format!(
+                "{time} guest earlyoom[7]: sending SIGTERM to process 4018 uid 0 \"leak\": badness 9, VmRSS 18 MiB\n"
+            )
+        };
+        let text = line("2026-11-28T18:00:36+01:00") + &line("Nov 28 18:00:37");
+        std::fs::write(folder.path().join(SYSLOGS[0]), text).unwrap();
+        let read = complete(&HostRoot::folder(folder.path()).unwrap(), KernelLog::default());
+        let Entry::File(kept) = Recorded::entry(&read) else { panic!("not recorded: {read:?}") };
+        let recorded = Recorded::parse(&kept).unwrap();
+        // a record has no line numbers
+        let kinds = |kill: &UserKill| (kill.by, kill.pid, kill.victim.clone(), kill.unix_seconds);
+        let kept: Vec<_> = recorded.kills.iter().map(kinds).collect();
+        assert_eq!(kept, read.user_kills.iter().map(kinds).collect::<Vec<_>>());
+        let times: Vec<_> = read.user_kills.iter().map(|kill| kill.unix_seconds).collect();
+        assert_eq!(times, [Some(1_795_885_236.0), None]);
+    }
 }
