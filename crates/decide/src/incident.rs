@@ -329,9 +329,10 @@ fn explain_placed(moments: &[Moment], around: Around) -> Incident {
     let troubles = find_troubles(moments);
     let chosen = choose_trouble(moments, &troubles, around);
     if let Some(trouble) = chosen {
-        incident.trouble = Some(describe_trouble(moments, trouble));
         // what grows slowly needs a longer time to be visible
         for longest in [GROWTH_SECONDS, f64::INFINITY] {
+            let compared = readings_to_compare(moments, trouble, longest);
+            incident.trouble = Some(describe_trouble(moments, trouble, &compared));
             incident.growers = growers(moments, trouble, longest);
             incident.areas = grown_areas(moments, trouble, longest);
             if !(incident.growers.is_empty() && incident.areas.is_empty()) {
@@ -406,12 +407,14 @@ fn choose_trouble(moments: &[Moment], troubles: &[Span], around: Around) -> Opti
     }
 }
 
-fn describe_trouble(moments: &[Moment], span: Span) -> Trouble {
+fn describe_trouble(moments: &[Moment], span: Span, compared: &Compared<'_>) -> Trouble {
     let worst = &moments[span.worst];
     Trouble {
         begun_unix_seconds: moments[span.first].unix_seconds,
         ended_unix_seconds: moments.get(span.last + 1).map(|moment| moment.unix_seconds),
         worst_unix_seconds: worst.unix_seconds,
+        growth_from_unix_seconds: compared.calm.unix_seconds,
+        growth_to_unix_seconds: compared.worst.unix_seconds,
         longest_seconds_between_readings: moments[span.first..=span.last]
             .windows(2)
             .map(|pair| pair[1].unix_seconds - pair[0].unix_seconds)

@@ -96,18 +96,21 @@ fn missing(course: &MemoryCourse) -> String {
 
 fn uses_heading(incident: &Incident) -> Block {
     let note = match &incident.trouble {
-        Some(_) => "at the last reading before the trouble, and at the worst reading (UTC)",
+        Some(trouble) if trouble.growth_to_unix_seconds < trouble.worst_unix_seconds => {
+            "at a calm reading before the trouble, and at the last reading before the kill (UTC)"
+        }
+        Some(_) => "at a calm reading before the trouble, and at the worst reading (UTC)",
         None => "at the first and at the last reading (UTC)",
     };
     Block::Heading { title: "What RAM was used for".to_owned(), note: note.to_owned() }
 }
 
-/// The uses of memory at the last reading before the trouble and at the worst one; without a
-/// trouble, at the first and the last reading.
+/// The uses of memory at the two readings between which growth is computed; without a trouble, at
+/// the first and the last reading.
 fn uses(incident: &Incident, course: &MemoryCourse) -> TextTable {
     let ends = course.ends().unwrap_or_default();
     let [before, after] = match &incident.trouble {
-        Some(trouble) => [trouble.begun_unix_seconds - 1e-3, trouble.worst_unix_seconds],
+        Some(trouble) => [trouble.growth_from_unix_seconds, trouble.growth_to_unix_seconds],
         None => ends,
     };
     let points = [before, after].map(|time| course.at(time));

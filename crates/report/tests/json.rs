@@ -81,6 +81,8 @@ fn incident() -> Incident {
             begun_unix_seconds: 1_795_822_720.0,
             ended_unix_seconds: None,
             worst_unix_seconds: 1_795_822_751.0,
+            growth_from_unix_seconds: 1_795_822_740.0,
+            growth_to_unix_seconds: 1_795_822_750.0,
             longest_seconds_between_readings: 1.0,
             level: Level::Short,
             line: "The host is short of memory.".to_owned(),

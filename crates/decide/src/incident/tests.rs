@@ -100,6 +100,9 @@ fn a_night_is_told_in_order() {
     assert_eq!(trouble.ended_unix_seconds, Some(1e9 + 180.0));
     assert_eq!(trouble.worst_unix_seconds, 1e9 + 160.0);
     assert_eq!(trouble.longest_seconds_between_readings, 10.0);
+    assert_eq!(trouble.growth_from_unix_seconds, 1e9);
+    // the reading before the kill
+    assert_eq!(trouble.growth_to_unix_seconds, 1e9 + 150.0);
     assert_eq!(incident.change.len(), 1, "once, however often the log shows the kill");
     let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
     assert_eq!((grown.name.as_str(), grown.from.get(), grown.seconds), ("backup", 0, 160.0));

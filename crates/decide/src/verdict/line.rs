@@ -319,9 +319,11 @@ fn describe_groups(
 
 /// Names the killed process and the time of the kill, as a clause.
 pub(super) fn describe_kill(kill: &OomKill) -> String {
-    let when = kill
-        .seconds_ago
-        .map_or_else(String::new, |seconds| format!(" {} ago", oom::format_age(seconds)));
+    let when = match kill.seconds_ago {
+        Some(seconds) if seconds < 1.0 => " just now".to_owned(),
+        Some(seconds) => format!(" {} ago", oom::format_age(seconds)),
+        None => String::new(),
+    };
     let when = if kill.earlier_boot.is_some() { when + " (before this boot)" } else { when };
     match &kill.victim {
         Some(victim) => format!("the kernel killed {} (pid {}){when}", victim.name, victim.pid),

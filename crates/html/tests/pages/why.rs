@@ -55,6 +55,8 @@ fn night(name: &str) -> Incident {
             begun_unix_seconds: START + 300.0,
             ended_unix_seconds: Some(START + 400.0),
             worst_unix_seconds: START + 350.0,
+            growth_from_unix_seconds: START,
+            growth_to_unix_seconds: START + 340.0,
             longest_seconds_between_readings: 10.0,
             level: Level::Short,
             line: format!("{name} took all."),
@@ -94,8 +96,9 @@ fn a_night_has_a_picture_of_each_kind_and_the_same_text_as_the_terminal() {
     for text in ["backup took all.", "backup was killed", "MemoryHigh=400M", "not read", "SHORT"] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    // memory at the last reading before the trouble, and at the worst
-    assert!(page.contains(">02:04:50</th>") && page.contains(">02:05:50</th>"), "{page}");
+    // memory at the two readings between which growth is computed
+    assert!(page.contains(">02:00:00</th>") && page.contains(">02:05:40</th>"), "{page}");
+    assert!(page.contains("at the last reading before the kill"), "{page}");
     // the whole record is not drawn if the other pictures show it
     assert!(!page.contains("<title>The whole record"), "{page}");
 }

@@ -99,6 +99,11 @@ pub struct Trouble {
     pub ended_unix_seconds: Option<f64>,
     /// Time of the worst reading.
     pub worst_unix_seconds: f64,
+    /// Time of the earlier of the two readings whose sizes are compared: a calm one before the trouble,
+    /// if there is one.
+    pub growth_from_unix_seconds: f64,
+    /// Time of the later one: the worst reading, or the one before it if the worst shows a kill.
+    pub growth_to_unix_seconds: f64,
     /// The longest time in seconds between two neighbouring readings of the trouble; 0 if it has only
     /// one reading.
     pub longest_seconds_between_readings: f64,

@@ -50,7 +50,8 @@ pub(super) fn print(page: &mut Page, incident: &Incident) {
                 }
                 None => format!("from {begun} until the last reading"),
             };
-            page.prose(INDENT, Role::Plain, &format!("{lasted}; the worst reading is of {worst}"));
+            let verdict = format!("{lasted}; this is the verdict at {worst}, the worst reading");
+            page.prose(INDENT, Role::Plain, &verdict);
         }
         None => {
             let text = "memory was not short at any of these readings, and none shows a new kill";
