@@ -408,7 +408,15 @@ fn choose_trouble(moments: &[Moment], troubles: &[Span], around: Around) -> Opti
 }
 
 fn describe_trouble(moments: &[Moment], span: Span, compared: &Compared<'_>) -> Trouble {
-    let worst = &moments[span.worst];
+    let worst = verdict_to_show(&moments[span.first..=span.last], &moments[span.worst]);
+    // a program such as earlyoom may kill while memory is calm
+    let (level, line) = if worst.verdict.level <= Level::Calm {
+        let kills = (span.first..=span.last).flat_map(|at| new_kills(moments, at));
+        let titles: String = kills.take(1).map(|kill| format!("{}. ", kill.title)).collect();
+        (Level::Short, titles + &worst.verdict.line)
+    } else {
+        (worst.verdict.level, worst.verdict.line.clone())
+    };
     Trouble {
         begun_unix_seconds: moments[span.first].unix_seconds,
         ended_unix_seconds: moments.get(span.last + 1).map(|moment| moment.unix_seconds),
@@ -419,9 +427,18 @@ fn describe_trouble(moments: &[Moment], span: Span, compared: &Compared<'_>) -> 
             .windows(2)
             .map(|pair| pair[1].unix_seconds - pair[0].unix_seconds)
             .fold(0.0, f64::max),
-        level: worst.verdict.level,
-        line: worst.verdict.line.clone(),
+        level,
+        line,
     }
+}
+
+/// The reading whose verdict is shown: the worst one; but if memory was calm there, because a kill
+/// had freed it, the last of those with the worst verdict.
+fn verdict_to_show<'a>(trouble: &'a [Moment], worst: &'a Moment) -> &'a Moment {
+    if worst.verdict.level.max(worst.level) > Level::Calm {
+        return worst;
+    }
+    trouble.iter().max_by_key(|moment| moment.verdict.level).unwrap_or(worst)
 }
 
 /// Returns the kills that this reading shows and no earlier reading does. Kills in the first

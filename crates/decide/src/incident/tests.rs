@@ -151,6 +151,22 @@ fn a_kill_by_a_program_is_listed_at_its_time() {
     assert!(late.events.iter().all(|it| it.kind != IncidentEventKind::Kill), "{:?}", late.events);
 }
 
+/// earlyoom kills before the kernel does, and memory is calm at the next reading.
+#[test]
+fn the_verdict_of_a_kill_by_a_program_is_not_calm() {
+    let mut moments: Vec<Moment> =
+        (0..6).map(|at| moment(f64::from(at) * 10.0, Level::Calm)).collect();
+    moments[5].kills_by_programs = vec![killed(25.0)];
+    let trouble = |moments: &[Moment]| explain(moments, Around::Worst).trouble.unwrap();
+    let calm = trouble(&moments);
+    assert_eq!(calm.level, Level::Short);
+    assert_eq!(calm.line, "redis (pid 512) was killed. The host is Calm.");
+    moments[2] = moment(20.0, Level::Short);
+    let short = trouble(&moments);
+    assert_eq!((short.level, short.line.as_str()), (Level::Short, "The host is Short."));
+    assert_eq!(short.worst_unix_seconds, 1e9 + 20.0);
+}
+
 #[test]
 fn a_kill_by_a_program_at_an_unknown_time_is_not_silently_left_out() {
     let mut calm = vec![moment(0.0, Level::Calm), moment(10.0, Level::Calm)];
