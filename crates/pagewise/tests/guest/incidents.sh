@@ -49,13 +49,20 @@ monitor() {
     exec /program/pagewise monitor --no-listen --record /rec/$1
 }
 # After ten minutes, neither the kills nor the waiting of the incident before matter. The clock skips idle time.
-begin() { sleep ${CALM_BEFORE:-660}; ( monitor $1 ) 2> /rec/$1.log & monitor=$!; readings $1 2; }
-end() {
+begin() {
+    [ -z "$begun" ] || sleep ${CALM_BEFORE:-660}
+    begun=yes; ( monitor $1 ) 2> /rec/$1.log & monitor=$!; readings $1 2
+}
+# Ends the monitor and asks for the worst time, and for these times: `why` judges 20 minutes before a time and 10 minutes
+# after it.
+end() { # NAME [TIME]...
     readings $1 2
     awk -v name=$1 '{ print name ": " ($14 + $15) / 100 " s of CPU time for the monitor" }' /proc/$monitor/stat >&2
     kill $monitor; wait $monitor
     echo "== $1"; /program/pagewise why --record /rec/$1 --worst --json; printf '\n-- %s\n' $?
-    cat /rec/$1.log >&2
+    cat /rec/$1.log >&2; name=$1; shift
+    for time; do echo "== $name-at-$time"; /program/pagewise why --record /rec/$name "$time" --json; printf '\n-- %s\n' $?; done
+    set -- $name
     [ -z "$SHOW" ] || /program/pagewise why --record /rec/$1 --worst >&2
     if [ -n "$KEEP" ]; then mkdir -p /out; mv /rec/$1 /out/$1; else rm -r /rec/$1; fi
 }
@@ -102,7 +109,8 @@ for case in $CASES; do
             hour=$((hour + 1)); begin calm-$hour
             # every second hour a little work: what cron does each minute, a package manager's reading, a small build
             [ $((hour % 2)) = 1 ] || work & busy=$!
-            sleep ${SECONDS_OF_HOUR:-3600}; stop $busy; end calm-$hour
+            sleep 1199; first=$(date -u '+%F %T'); sleep 1800; second=$(date -u '+%F %T'); sleep 601
+            stop $busy; end calm-$hour "$first" "$second"
         done ;;
     leak) begin leak; start leak 900; wait $!; end leak ;;
     burst) begin burst; start burst 900; wait $!; end burst ;;
