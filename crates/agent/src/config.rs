@@ -13,6 +13,9 @@
 //!
 //! [zram.zram0]
 //! flash_per_day = "1G"
+//!
+//! [switchback.reclaim]
+//! cgroup = "/system.slice/web.service"
 //! ```
 //!
 //! A later file changes single keys of an earlier one. An unknown key is an error that names the most
@@ -23,11 +26,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pagewise_model::typed::parse_duration_from;
-use pagewise_model::{Advice, Bytes, most_similar};
+use pagewise_model::{Advice, AgentLoop, Bytes, most_similar};
+use pagewise_stats::switchback::SwitchbackPlan;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::reclaim::ReclaimSettings;
+use crate::switchback::{MetricSource, SwitchbackSettings};
 use crate::zram::ZramSettings;
 
 /// What the agent may use, and what it may do.
@@ -41,6 +46,8 @@ pub struct Config {
     pub reclaim: BTreeMap<String, ReclaimSettings>,
     /// The zram devices for which the loop is switched on or off, by name.
     pub zram: BTreeMap<String, ZramSettings>,
+    /// How loops are proved, by their name.
+    pub switchback: BTreeMap<String, SwitchbackSettings>,
 }
 
 impl Default for Config {
@@ -50,6 +57,7 @@ impl Default for Config {
             aging: BTreeMap::new(),
             reclaim: BTreeMap::new(),
             zram: BTreeMap::new(),
+            switchback: BTreeMap::new(),
         }
     }
 }
@@ -65,6 +73,20 @@ impl Config {
     pub fn reclaim_targets(&self) -> impl Iterator<Item = (&str, ReclaimSettings)> {
         let on = self.reclaim.iter().filter(|(_, settings)| settings.is_on);
         on.map(|(path, settings)| (path.as_str(), *settings))
+    }
+
+    /// The loops that are proved.
+    pub fn proved_loops(&self) -> impl Iterator<Item = (AgentLoop, &SwitchbackSettings)> {
+        let settings_of = move |loop_: AgentLoop| Some((loop_, self.switchback.get(loop_.name())?));
+        AgentLoop::ALL.into_iter().filter_map(settings_of).filter(|(_, settings)| settings.is_on)
+    }
+
+    fn has_targets(&self, loop_: AgentLoop) -> bool {
+        match loop_ {
+            AgentLoop::Aging => self.aging_targets().next().is_some(),
+            AgentLoop::Reclaim => self.reclaim_targets().next().is_some(),
+            AgentLoop::Zram => self.zram_targets().next().is_some(),
+        }
     }
 
     /// The zram devices for which the loop is switched on.
@@ -107,6 +129,13 @@ const AGINGS: (f64, f64) = (1.0, 60.0);
 const LONGEST_FOUND: usize = 80;
 /// Maximum number of characters of a key with its sections that an error repeats.
 const LONGEST_KEY: usize = 300;
+const BLOCK: (Duration, Duration) = (Duration::from_secs(7200), Duration::from_secs(86_400));
+const WASH_OUT: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(43_200));
+const RELEVANT_PERCENT: (f64, f64) = (0.1, 50.0);
+/// Maximum number of arguments of a command, with its path.
+const MOST_ARGUMENTS: usize = 64;
+/// Maximum length of a path, an argument, or the name of a counter.
+const LONGEST_TEXT: usize = 4096;
 const REFAULT_PERCENT: (f64, f64) = (0.1, 10.0);
 /// Two agings are half of this apart.
 const SHORTEST_IDLE: Duration = Duration::from_secs(20);
@@ -115,11 +144,25 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
 const LONGEST_IDLE: Duration = Duration::from_secs(86_400);
 const LONGEST_ROUND: Duration = Duration::from_secs(3600);
 
-const SECTIONS: &[&str] = &["budget", "aging", "reclaim", "zram"];
+const A_CGROUP: &str =
+    "the path of a cgroup below /sys/fs/cgroup, such as \"/system.slice/web.service\"";
+const A_COMMAND: &str = "the absolute path of a program and its arguments, such as [\"/usr/local/bin/served\", \"--total\"]";
+
+const SECTIONS: &[&str] = &["budget", "aging", "reclaim", "zram", "switchback"];
 const BUDGET_KEYS: &[&str] = &["cpu_seconds_per_minute"];
 const AGING_KEYS: &[&str] = &["enabled", "refaults_per_second", "agings_per_hour", "interval"];
 const RECLAIM_KEYS: &[&str] =
     &["enabled", "files_only", "idle_after", "refault_cpu_percent", "keep", "interval"];
+const SWITCHBACK_KEYS: &[&str] = &[
+    "enabled",
+    "cgroup",
+    "metric_file",
+    "metric_command",
+    "metric",
+    "block",
+    "wash_out",
+    "relevant_percent",
+];
 const ZRAM_KEYS: &[&str] = &["enabled", "idle_after", "recompress", "flash_per_day", "interval"];
 
 /// A configuration file that was read.
@@ -157,21 +200,59 @@ impl Advice for ConfigError {
 /// The first error of the first file that has one.
 pub fn parse(files: &[ConfigFile]) -> Result<Config, ConfigError> {
     let mut config = Config::default();
-    for file in files {
-        Reader { file }.add_to(&mut config)?;
+    // the last section about each loop: where all files together are wrong
+    let mut sections = BTreeMap::new();
+    for (number, file) in files.iter().enumerate() {
+        Reader { file, number }.add_to(&mut config, &mut sections)?;
+    }
+    for (loop_, settings) in config.proved_loops() {
+        let Some((number, start)) = sections.get(loop_.name()) else { continue };
+        if let Some(what) = describe_unsound(settings, config.has_targets(loop_), loop_) {
+            let section = format!("switchback.{}", loop_.name());
+            let reader = Reader { file: &files[*number], number: *number };
+            return Err(reader.error(*start, Some(section), what));
+        }
     }
     Ok(config)
 }
 
+/// Why a loop cannot be proved in this way; `None` if it can.
+fn describe_unsound(
+    settings: &SwitchbackSettings,
+    has_targets: bool,
+    loop_: AgentLoop,
+) -> Option<String> {
+    let SwitchbackSettings { cgroup, metric, metric_name, block, wash_out, .. } = settings;
+    let what = if cgroup.is_empty() {
+        "expected the key cgroup: the cgroup whose CPU time and memory are measured".to_owned()
+    } else if metric_name.is_some() && *metric == MetricSource::None {
+        "expected the key metric_file or metric_command beside metric".to_owned()
+    } else if SwitchbackPlan::new(0, *block, *wash_out).is_none() {
+        "expected a block of which a day has a whole number, such as \"4h\" or \"6h\", and a wash_out of at most half of it"
+            .to_owned()
+    } else if !has_targets {
+        format!("expected a section [{0}.…] that switches the loop {0} on", loop_.name())
+    } else {
+        return None;
+    };
+    Some(what)
+}
+
 struct Reader<'a> {
     file: &'a ConfigFile,
+    /// The number of the file, from 0.
+    number: usize,
 }
 
 type Key<'a> = Spanned<toml::de::DeString<'a>>;
 type Value<'a> = Spanned<DeValue<'a>>;
 
 impl Reader<'_> {
-    fn add_to(&self, config: &mut Config) -> Result<(), ConfigError> {
+    fn add_to(
+        &self,
+        config: &mut Config,
+        sections: &mut BTreeMap<String, (usize, usize)>,
+    ) -> Result<(), ConfigError> {
         let parsed = DeTable::parse(&self.file.text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             // the message omits the line itself: the file can be any one, also one with secrets
@@ -193,6 +274,13 @@ impl Reader<'_> {
                 name @ "zram" => {
                     for (device, value) in self.table(name, value)? {
                         self.add_zram(device, value, config)?;
+                    }
+                }
+                name @ "switchback" => {
+                    for (loop_, value) in self.table(name, value)? {
+                        self.add_switchback(loop_, value, config)?;
+                        let place = (self.number, loop_.span().start);
+                        sections.insert(loop_.get_ref().to_string(), place);
                     }
                 }
                 name => return Err(self.unknown(key, name, "section", SECTIONS)),
@@ -276,17 +364,84 @@ impl Reader<'_> {
     /// The name of the section of a cgroup, whose path is checked.
     fn cgroup_section(&self, kind: &str, path: &Key<'_>) -> Result<String, ConfigError> {
         let section = format!("{kind}.\"{}\"", path.get_ref());
-        // the kernel makes no cgroup whose name has a newline, and no file whose name has a zero byte or more bytes
-        let is_clean = |step: &str| {
-            !matches!(step, "" | "." | "..") && step.len() <= 255 && !step.contains(['\n', '\0'])
-        };
-        let is_path =
-            path.get_ref().strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_clean));
-        if !is_path {
-            let what = "expected the path of a cgroup below /sys/fs/cgroup, such as \"/system.slice/web.service\"";
-            return Err(self.error(path.span().start, Some(section), what.to_owned()));
+        if !is_clean_path(path.get_ref()) {
+            let what = format!("expected {A_CGROUP}");
+            return Err(self.error(path.span().start, Some(section), what));
         }
         Ok(section)
+    }
+
+    fn add_switchback(
+        &self,
+        loop_: &Key<'_>,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let section = format!("switchback.{}", loop_.get_ref());
+        let loops = AgentLoop::ALL.map(AgentLoop::name);
+        if !loops.contains(&loop_.get_ref().as_ref()) {
+            return Err(self.unknown(loop_, &section, "loop", &loops));
+        }
+        let table = self.table(&section, value)?;
+        let settings = config.switchback.entry(loop_.get_ref().to_string()).or_default();
+        let mut source = None;
+        for (key, value) in table {
+            let name = format!("{section}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "enabled" => settings.is_on = self.boolean(&name, value)?,
+                "cgroup" => settings.cgroup = self.path(&name, value, A_CGROUP)?,
+                "metric_file" | "metric_command" if source.is_some() => {
+                    let what = "expected metric_file or metric_command, found both".to_owned();
+                    return Err(self.error(key.span().start, Some(name), what));
+                }
+                "metric_file" => {
+                    let path = self.path(&name, value, "the absolute path of a file")?;
+                    source = Some(MetricSource::File(path));
+                }
+                "metric_command" => {
+                    source = Some(MetricSource::Command(self.command(&name, value)?));
+                }
+                "metric" => settings.metric_name = Some(self.metric_name(&name, value)?),
+                "block" => settings.block = self.duration_in(&name, value, BLOCK)?,
+                "wash_out" => settings.wash_out = self.duration_in(&name, value, WASH_OUT)?,
+                "relevant_percent" => {
+                    settings.relevant_percent = self.number(&name, value, RELEVANT_PERCENT)?;
+                }
+                _ => return Err(self.unknown(key, &name, "key", SWITCHBACK_KEYS)),
+            }
+        }
+        if let Some(source) = source {
+            settings.metric = source;
+        }
+        Ok(())
+    }
+
+    fn path(&self, name: &str, value: &Value<'_>, expected: &str) -> Result<String, ConfigError> {
+        let path = text(value).filter(|path| is_clean_path(path) && path.len() < LONGEST_TEXT);
+        path.map(str::to_owned).ok_or_else(|| self.wrong(name, value, expected))
+    }
+
+    /// A program and its arguments. They are given to no shell.
+    fn command(&self, name: &str, value: &Value<'_>) -> Result<Vec<String>, ConfigError> {
+        let words = match value.get_ref() {
+            DeValue::Array(words) if (1..=MOST_ARGUMENTS).contains(&words.len()) => words,
+            _ => return Err(self.wrong(name, value, A_COMMAND)),
+        };
+        let is_sound = |word: &&str| word.len() < LONGEST_TEXT && !word.contains('\0');
+        let words = words.iter().map(|word| text(word).filter(is_sound).map(str::to_owned));
+        let words: Option<Vec<String>> = words.collect();
+        let words = words.filter(|words| is_clean_path(&words[0]));
+        words.ok_or_else(|| self.wrong(name, value, A_COMMAND))
+    }
+
+    fn metric_name(&self, name: &str, value: &Value<'_>) -> Result<String, ConfigError> {
+        let is_plain = |metric: &&str| {
+            let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
+            (1..=200).contains(&metric.len()) && metric.bytes().all(is_of_name)
+        };
+        let metric = text(value).filter(is_plain);
+        let expected = "the name of a counter without labels, such as \"requests_total\"";
+        metric.map(str::to_owned).ok_or_else(|| self.wrong(name, value, expected))
     }
 
     fn add_zram(
@@ -391,11 +546,12 @@ impl Reader<'_> {
     ) -> Result<Duration, ConfigError> {
         let time = text(value).and_then(|text| parse_duration_from(text, shortest).ok());
         let sane = time.filter(|time| *time <= longest);
-        let longest = match longest.as_secs() {
+        let show = |time: Duration| match time.as_secs() {
             hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
-            seconds => format!("{}m", seconds / 60),
+            minutes if minutes % 60 == 0 => format!("{}m", minutes / 60),
+            seconds => format!("{seconds}s"),
         };
-        let expected = format!("a time from \"{}s\" to \"{longest}\"", shortest.as_secs());
+        let expected = format!("a time from \"{}\" to \"{}\"", show(shortest), show(longest));
         sane.ok_or_else(|| self.wrong(name, value, &expected))
     }
 
@@ -437,6 +593,15 @@ impl Reader<'_> {
         let line = 1 + before.matches('\n').count();
         ConfigError { path: self.file.path.clone(), line, key, what }
     }
+}
+
+/// Whether this can be the absolute path of a cgroup or file other than the root: the kernel makes no
+/// cgroup whose name has a newline, and no file whose name has a zero byte or more bytes.
+fn is_clean_path(path: &str) -> bool {
+    let is_clean = |step: &str| {
+        !matches!(step, "" | "." | "..") && step.len() <= 255 && !step.contains(['\n', '\0'])
+    };
+    path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_clean))
 }
 
 fn text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
@@ -559,6 +724,77 @@ mod tests {
             );
         }
         assert!(refused("[reclaim.web]").contains("expected the path of a cgroup"));
+    }
+
+    #[test]
+    fn a_loop_is_proved_by_a_counter_of_the_user() {
+        let reclaim = "[reclaim.'/web']\n";
+        let text = "[switchback.reclaim]\ncgroup = '/web'\nmetric_file = '/run/web'\nmetric = 'requests_total'\n\
+                    block = '6h'\nwash_out = '1h'\nrelevant_percent = 2\n";
+        let config = parse(&[file("a", text), file("b", reclaim)]).unwrap();
+        let all: Vec<_> = config.proved_loops().collect();
+        let expected = SwitchbackSettings {
+            is_on: true,
+            cgroup: "/web".to_owned(),
+            metric: MetricSource::File("/run/web".to_owned()),
+            metric_name: Some("requests_total".to_owned()),
+            block: Duration::from_secs(6 * 3600),
+            wash_out: Duration::from_secs(3600),
+            relevant_percent: 2.0,
+        };
+        assert_eq!(all, [(AgentLoop::Reclaim, &expected)]);
+        // a later file changes single keys, also where the first one is not complete
+        let later = "[switchback.reclaim]\nmetric_command = ['/bin/served', '-t']\n";
+        let both = parse(&[file("a", text), file("b", reclaim), file("c", later)]).unwrap();
+        let command = MetricSource::Command(vec!["/bin/served".to_owned(), "-t".to_owned()]);
+        assert_eq!(both.switchback["reclaim"].metric, command);
+        let off = "[switchback.reclaim]\nenabled = false";
+        assert_eq!(parse(&[file("a", text), file("b", off)]).unwrap().proved_loops().count(), 0);
+        let wrong =
+            parse(&[file("a", reclaim), file("b", "\n[switchback.reclaim]"), file("c", "")]);
+        let wrong = wrong.unwrap_err().to_string();
+        assert!(wrong.starts_with("b:2: switchback.reclaim: expected the key cgroup"), "{wrong}");
+    }
+
+    #[test]
+    fn a_proof_that_makes_no_sense_is_refused() {
+        let refused_with =
+            |text: &str| refused(&format!("[zram.zram0]\n[switchback.zram]\n{text}"));
+        for (text, expected) in [
+            ("", "2: switchback.zram: expected the key cgroup"),
+            ("cgroup = 'web'", "3: switchback.zram.cgroup: expected the path of a cgroup"),
+            ("cgroup = '/web'\nmetric = 'x'", "2: switchback.zram: expected the key metric_file"),
+            (
+                "cgroup = '/web'\nmetric = 'x y'",
+                "4: switchback.zram.metric: expected the name of a counter",
+            ),
+            ("metric_file = 'x'", "3: switchback.zram.metric_file: expected the absolute path"),
+            (
+                "metric_command = 'served'",
+                "expected the absolute path of a program and its arguments",
+            ),
+            ("metric_command = []", "expected the absolute path of a program"),
+            ("metric_command = ['served']", "expected the absolute path of a program"),
+            ("metric_command = ['/bin/a', 1]", "expected the absolute path of a program"),
+            ("metric_command = ['/bin/a']\nmetric_file = '/x'", "found both"),
+            (
+                "cgroup = '/web'\nblock = '5h'",
+                "2: switchback.zram: expected a block of which a day has",
+            ),
+            ("cgroup = '/web'\nwash_out = '3h'", "at most half of it"),
+            ("block = '1h'", "expected a time from \"2h\" to \"24h\", found '1h'"),
+            ("wash_out = '5s'", "expected a time from \"1m\" to \"12h\", found '5s'"),
+            ("relevant_percent = 0", "expected a number from 0.1 to 50, found 0"),
+            ("wash_uot = '1h'", "did you mean wash_out?"),
+        ] {
+            let why = refused_with(text);
+            assert!(why.starts_with("a.toml:") && why.contains(expected), "{text}: {why}");
+        }
+        let why = refused("[switchback.reclame]");
+        assert!(why.contains("no such loop is known; did you mean reclaim?"), "{why}");
+        let why = refused("[aging.'/web']\nenabled = false\n[switchback.aging]\ncgroup = '/web'");
+        let expected = "a.toml:3: switchback.aging: expected a section [aging.…] that switches the loop aging on";
+        assert_eq!(why, expected);
     }
 
     #[test]

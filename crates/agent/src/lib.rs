@@ -11,6 +11,7 @@ mod config;
 mod flash;
 mod managers;
 mod reclaim;
+mod switchback;
 mod zram;
 
 pub use aging::{AgingStep, AgingTarget, Youngest};
@@ -20,5 +21,8 @@ pub use flash::FlashAccount;
 pub use managers::other_manager;
 pub use reclaim::{
     IdleMemory, ReclaimReading, ReclaimSettings, ReclaimStep, ReclaimTarget, SLICE, SwapRoom,
+};
+pub use switchback::{
+    MetricSource, Switchback, SwitchbackRecord, SwitchbackSample, SwitchbackSettings, parse_metric,
 };
 pub use zram::{ZramReading, ZramRound, ZramSettings, ZramStep, ZramTarget};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The files of `pagewise agent`: a lock and its state in `/run/pagewise`, and beside the journals the
-//! log of its decisions and what it wrote to flash.
+//! log of its decisions, what it wrote to flash, and what was measured of the loops that it proves.
 //!
 //! The state is in `/run` because it is written in each round, which would wear flash. The log is
 //! bounded: when it is full, it becomes `agent.log.1`, which replaces the one before.
@@ -25,11 +25,14 @@ const STATUS: &str = "agent.json";
 const UNFINISHED: &str = "agent.json.new";
 const FLASH: &str = "agent.flash";
 const UNFINISHED_FLASH: &str = "agent.flash.new";
+const SWITCHBACK: &str = "agent.switchback";
+const UNFINISHED_SWITCHBACK: &str = "agent.switchback.new";
 const LOG: &str = "agent.log";
 const OLD_LOG: &str = "agent.log.1";
 /// The log is replaced when it is longer than this; two of them are kept.
 const LONGEST_LOG: u64 = 256 << 10;
-/// Maximum length of the state in bytes; a real one has a few kilobytes.
+/// Maximum length of a file in bytes: a real state has a few kilobytes, and a year of blocks of two hours
+/// less than 2 MB.
 const LONGEST_STATUS: u64 = 4 << 20;
 
 /// Why the files of the agent cannot be used.
@@ -124,12 +127,36 @@ impl AgentFiles {
     /// # Errors
     /// If a system call fails; the account before may still be there.
     pub fn write_flash<T: Serialize>(&self, account: &T) -> Result<(), AgentFilesError> {
-        let at = |source| error(&self.state, UNFINISHED_FLASH, source);
-        let text = serde_json::to_vec(account).map_err(|error| at(error.into()))?;
-        let mut file = create(&self.state, UNFINISHED_FLASH, OFlags::TRUNC)?;
+        self.write_record((FLASH, UNFINISHED_FLASH), account)
+    }
+
+    /// Replaces what was measured of the loops that are proved. When this returns, it is on disk.
+    ///
+    /// # Errors
+    /// As [`Self::write_flash`].
+    pub fn write_switchback<T: Serialize>(&self, records: &T) -> Result<(), AgentFilesError> {
+        self.write_record((SWITCHBACK, UNFINISHED_SWITCHBACK), records)
+    }
+
+    /// What was measured of the loops that are proved; `None` if nothing was ever recorded.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not understood.
+    pub fn read_switchback<T: DeserializeOwned>(&self) -> Result<Option<T>, AgentFilesError> {
+        read_json(&self.state, SWITCHBACK)
+    }
+
+    fn write_record<T: Serialize>(
+        &self,
+        (name, unfinished): (&str, &str),
+        record: &T,
+    ) -> Result<(), AgentFilesError> {
+        let at = |source| error(&self.state, unfinished, source);
+        let text = serde_json::to_vec(record).map_err(|error| at(error.into()))?;
+        let mut file = create(&self.state, unfinished, OFlags::TRUNC)?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(at)?;
         let folder = self.state.handle();
-        renameat(folder, UNFINISHED_FLASH, folder, FLASH).map_err(|errno| at(errno.into()))?;
+        renameat(folder, unfinished, folder, name).map_err(|errno| at(errno.into()))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = openat(folder, ".", flags, Mode::empty()).and_then(rustix::fs::fsync);
         opened.map_err(|errno| at(errno.into()))
@@ -272,6 +299,9 @@ mod tests {
         assert_eq!(files.read_flash().unwrap(), Some(6u64));
         std::fs::write(folder.path().join(FLASH), "").unwrap();
         assert!(files.read_flash::<u64>().is_err());
+        assert_eq!(files.read_switchback::<u64>().unwrap(), None);
+        files.write_switchback(&7u64).unwrap();
+        assert_eq!(files.read_switchback().unwrap(), Some(7u64));
     }
 
     #[test]

@@ -209,6 +209,9 @@ fn what_the_agent_does_and_did() {
     let all = [agent::report(), stopped, AgentReport::default()];
     let mut all: Vec<String> = all.iter().map(|report| text::agent(report, WIDE)).collect();
     all.push(text::agent(&agent::report(), TextStyle { width: 60, colour: false }));
+    all.push(text::agent_proof(&agent::report(), WIDE));
+    all.push(text::agent_proof(&AgentReport::default(), WIDE));
+    all.push(text::agent_proof(&agent::report(), TextStyle { width: 60, colour: false }));
     compare("tests/golden/agent.txt", &all.join("--\n"));
 }
 

@@ -95,7 +95,7 @@ fn allowed_error(share: f64) -> f64 {
 
 /// Upper tail probability of the standard normal distribution. Source: Abramowitz, Stegun, 26.2.17;
 /// error below 7.5e-8.
-fn upper_tail(z: f64) -> f64 {
+pub(crate) fn upper_tail(z: f64) -> f64 {
     const B: [f64; 5] =
         [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
     let t = 1.0 / (1.0 + 0.231_641_9 * z);

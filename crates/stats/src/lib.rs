@@ -6,7 +6,8 @@
 //! can be judged again. [`paired`] estimates the ratio of B to A with its confidence interval
 //! (Hodges-Lehmann estimate, signed-rank interval). [`boundary`] determines after how many pairs
 //! the result may be checked, and how wide the interval must be at that point. [`order`] draws the
-//! order of the arms at random. [`dropped`] determines which arms are dropped.
+//! order of the arms at random. [`dropped`] determines which arms are dropped. [`switchback`] plans
+//! and judges something that is switched on and off on a running machine.
 //!
 //! The tests in `simulation` verify all of this with simulated machines that drift and have bursts
 //! of load. This crate does not know how runs are made and measured; see `pagewise_lab` and
@@ -33,6 +34,7 @@ mod replication;
 mod simulation;
 mod standard_metrics;
 mod swap_kinds;
+pub mod switchback;
 #[cfg(test)]
 mod testing;
 mod workload_metrics;

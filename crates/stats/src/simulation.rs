@@ -3,6 +3,8 @@
 //! how often it finds a difference, and how often its interval contains the true ratio. All random
 //! numbers have fixed seeds.
 
+mod switchback;
+
 use fastrand::Rng;
 use pagewise_model::{TrialMetric, Verdict};
 

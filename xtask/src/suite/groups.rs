@@ -118,9 +118,9 @@ const fn lean(tests: &'static [&'static str]) -> Runs {
 pub(crate) const GROUPS: &[Group] = &[
     Group {
         name: "simulations",
-        proves: "made-up trials with fixed seeds: false alarms, power, coverage",
+        proves: "made-up trials and months of switchback with fixed seeds: false alarms, power, coverage",
         inputs: &[Crates(&["stats"]), Paths(&["crates/stats/src"])],
-        minutes: 0.2,
+        minutes: 1.2,
         runs: Runs::Tests { program: "stats", module: "simulation::" },
     },
     Group {

@@ -20,6 +20,9 @@ pub enum AgentLoop {
 }
 
 impl AgentLoop {
+    /// All loops.
+    pub const ALL: [Self; 3] = [Self::Aging, Self::Reclaim, Self::Zram];
+
     /// Its name, which is also that of its section in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,6 +91,71 @@ pub enum ReclaimKind {
     File,
 }
 
+/// What is known about whether a loop pays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProofVerdict {
+    /// The work is better with the loop, or less memory is held at a cost that is too small to count.
+    Pays,
+    /// The work is worse with the loop.
+    Harms,
+    /// Neither the work nor the memory held is better by as much as would count.
+    DoesNotPay,
+    /// It is not known yet.
+    NotShownYet,
+}
+
+/// A number with and without a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProofEffect {
+    /// The median of the blocks with the loop.
+    pub with_loop: f64,
+    /// The median of the blocks without the loop.
+    pub without_loop: f64,
+    /// The number with the loop, divided by the number without it, from blocks at the same time of day.
+    pub ratio: f64,
+    /// The interval of `ratio`; `null` if there are too few pairs of blocks.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// A loop that is switched on and off by plan, and what that has shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentProof {
+    /// The loop.
+    #[serde(rename = "loop")]
+    pub loop_: AgentLoop,
+    /// What is compared as the work of the cgroup, in words.
+    pub measured: String,
+    /// Whether more of it is better.
+    pub is_more_better: bool,
+    /// Whether the loop may act now.
+    pub is_on: bool,
+    /// Until when that is so, in seconds of Unix time.
+    pub until_unix_seconds: u64,
+    /// When the loop was switched off because it harms, in seconds of Unix time; `null` if it was not.
+    pub stopped_unix_seconds: Option<u64>,
+    /// Why nothing is measured now; `null` if something is.
+    pub trouble: Option<String>,
+    /// What is known. It is computed after each month of 30 days; large harm is found after 10 or 20 days.
+    pub verdict: ProofVerdict,
+    /// If it is not shown yet: how many more days are probably needed; `null` if a year is not enough.
+    pub more_days: Option<u64>,
+    /// Number of blocks that were measured and are kept.
+    pub blocks: u64,
+    /// Number of days that were judged; 0 before the first month has ended.
+    pub days: u64,
+    /// Number of pairs of blocks, one with and one without the loop, that were compared.
+    pub pairs: u64,
+    /// The share of experiments in which each interval contains the true ratio.
+    pub confidence: f64,
+    /// The work; `null` before the first month has ended.
+    pub work: Option<ProofEffect>,
+    /// Refaults of the cgroup per second.
+    pub refaults_per_second: Option<ProofEffect>,
+    /// Memory that the cgroup holds, with the RAM that its pages in zram take, in bytes.
+    pub memory_bytes: Option<ProofEffect>,
+}
+
 /// A decision of a loop, or of the agent itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentDecision {
@@ -120,6 +188,9 @@ pub struct AgentStatus {
     pub waits_seconds: f64,
     /// Everything for which a loop is switched on.
     pub targets: Vec<AgentTarget>,
+    /// The loops that are proved by switchback.
+    #[serde(default)]
+    pub proofs: Vec<AgentProof>,
     /// The last decisions, oldest first.
     pub decisions: Vec<AgentDecision>,
 }

@@ -46,7 +46,8 @@ mod zram;
 mod zswap;
 
 pub use agent::{
-    AgentDecision, AgentLimit, AgentLoop, AgentReport, AgentStatus, AgentTarget, ReclaimKind,
+    AgentDecision, AgentLimit, AgentLoop, AgentProof, AgentReport, AgentStatus, AgentTarget,
+    ProofEffect, ProofVerdict, ReclaimKind,
 };
 pub use aging::{AgedNode, Aging, AgingEnd, AgingRecord, AgingReport, RefaultCounters, Refaults};
 pub use balloon::Balloon;

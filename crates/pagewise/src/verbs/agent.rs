@@ -8,6 +8,8 @@
 mod cgroup;
 mod configuration;
 mod device;
+mod metric_command;
+mod proof;
 mod reclaim;
 mod refault_cost;
 
@@ -21,7 +23,8 @@ use anyhow::Context;
 use pagewise_agent::{CpuBudget, FlashAccount};
 use pagewise_apply::{AgentFiles, Conflicts, read_agent_status, recover, state_folder};
 use pagewise_model::{
-    AgentDecision, AgentReport, AgentStatus, AgentTarget, Interval, Name, Refusal, group_digits,
+    AgentDecision, AgentLoop, AgentReport, AgentStatus, AgentTarget, Interval, Name, Refusal,
+    group_digits,
 };
 use pagewise_observe::{HostRoot, OwnUsage, Scope, snapshot};
 use pagewise_report::{json, text};
@@ -34,6 +37,7 @@ use crate::cli;
 use cgroup::{Cgroup, Surroundings};
 use configuration::Loaded;
 use device::{Device, DeviceRound, Flash, describe_time};
+use proof::{Proof, ProofRound, Records, describe_measured};
 use reclaim::{ReclaimRound, ReclaimedCgroup, SwapState};
 
 /// How often the agent checks what is due, and how soon it notices a signal.
@@ -54,8 +58,8 @@ pub(super) fn run(
         let what = "agent acts on this machine; a recording has nothing to act on".to_owned();
         anyhow::bail!(Refusal::with_advice(what, "omit --root"));
     }
-    if let Some(cli::AgentAct::Status) = args.act {
-        return show_status(global, started);
+    if let Some(act) = &args.act {
+        return show(global, act, started);
     }
     let loaded = configuration::load(args.config.as_deref())?;
     if args.check {
@@ -75,15 +79,16 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-fn show_status(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
+fn show(global: &Global, act: &cli::AgentAct, started: CostMeter) -> anyhow::Result<Outcome> {
     let (agent, is_running) = read_agent_status(&state_folder())?;
     let report = AgentReport { is_running, agent };
     let seen = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
     let cost = cost::measure_since(started, &seen);
-    let shown = if global.json {
-        json::agent(&report, &seen.end, cost)
-    } else {
-        text::agent(&report, screen::text_style(global))
+    let style = screen::text_style(global);
+    let shown = match act {
+        _ if global.json => json::agent(&report, &seen.end, cost),
+        cli::AgentAct::Status => text::agent(&report, style),
+        cli::AgentAct::Proof => text::agent_proof(&report, style),
     };
     output::print_answer(global, &shown)?;
     Ok(Outcome::Done)
@@ -104,7 +109,10 @@ fn count_targets(loaded: &Loaded) -> String {
         .then(|| format!("reclaim is switched on for {}", count(reclaimed, "cgroup")));
     let zram = (devices > 0)
         .then(|| format!("the loop for zram is switched on for {}", count(devices, "device")));
-    let all: Vec<String> = aging.into_iter().chain(reclaim).chain(zram).collect();
+    let proved: Vec<&str> = config.proved_loops().map(|(loop_, _)| loop_.name()).collect();
+    let proved = (!proved.is_empty())
+        .then(|| format!("switchback proves whether {} pays", proved.join(" and ")));
+    let all: Vec<String> = aging.into_iter().chain(reclaim).chain(zram).chain(proved).collect();
     match (all.is_empty(), loaded.paths.is_empty()) {
         (false, _) => all.join("; "),
         (true, false) => "nothing is switched on".to_owned(),
@@ -152,6 +160,15 @@ fn describe(loaded: &Loaded) -> String {
             describe_time(settings.interval)
         ));
     }
+    for (loop_, settings) in loaded.config.proved_loops() {
+        text.push_str(&format!(
+            "  {}: on and off in blocks of {}, of which the first {} do not count; compares the {}\n",
+            loop_.name(),
+            describe_time(settings.block),
+            describe_time(settings.wash_out),
+            Name::from(describe_measured(settings).as_str())
+        ));
+    }
     text.push_str(&format!(
         "budget: {} CPU seconds per minute\n",
         loaded.config.cpu_seconds_per_minute
@@ -178,6 +195,9 @@ struct Agent {
     /// CPU time of a refault, and when it was measured.
     refault_cost: Option<(Duration, Duration)>,
     devices: Vec<Device>,
+    /// Empty with `--dry-run`, which keeps nothing and switches nothing.
+    proofs: Vec<Proof>,
+    records: Records,
     flash: BTreeMap<String, FlashAccount>,
     /// Why `flash` is not known; `None` if it is.
     flash_unknown: Option<String>,
@@ -205,6 +225,11 @@ impl Agent {
                 (BTreeMap::new(), Some(format!("what it wrote today is not known: {why}")))
             }
         };
+        let records = files.as_ref().map_or(Ok(None), AgentFiles::read_switchback);
+        let (records, damage) = match records {
+            Ok(records) => (records.unwrap_or_default(), None),
+            Err(error) => (Records::new(), Some(format!("{:#}", anyhow::Error::new(error)))),
+        };
         let mut agent = Self {
             budget: CpuBudget::new(loaded.config.cpu_seconds_per_minute),
             loaded,
@@ -222,6 +247,8 @@ impl Agent {
             swap: SwapState::default(),
             refault_cost: None,
             devices: Vec::new(),
+            proofs: Vec::new(),
+            records,
             flash,
             flash_unknown,
             decisions: Vec::new(),
@@ -230,6 +257,12 @@ impl Agent {
             stop,
             reload,
         };
+        if let Some(why) = damage {
+            agent.decide(
+                None,
+                format!("switchback begins anew, what it had measured is lost: {why}"),
+            );
+        }
         agent.set_targets()?;
         Ok(agent)
     }
@@ -253,6 +286,7 @@ impl Agent {
             };
             self.reclaimed.push(cgroup);
         }
+        self.set_proofs();
         let mut before = std::mem::take(&mut self.devices);
         for (name, settings) in self.loaded.config.zram_targets() {
             let device = match before.iter().position(|device| device.name == name) {
@@ -262,6 +296,39 @@ impl Agent {
             self.devices.push(device);
         }
         Ok(())
+    }
+
+    /// Those whose settings stay go on; others go on with what was recorded of the same measurement.
+    fn set_proofs(&mut self) {
+        let mut before = std::mem::take(&mut self.proofs);
+        if self.is_dry {
+            return;
+        }
+        for (loop_, settings) in self.loaded.config.proved_loops() {
+            let is_same = |proof: &Proof| proof.loop_ == loop_ && proof.settings() == settings;
+            let proof = match before.iter().position(is_same) {
+                Some(at) => Some(before.swap_remove(at)),
+                None => Proof::new(loop_, settings.clone(), &self.records, unix_now()),
+            };
+            self.proofs.extend(proof);
+        }
+        self.save_proofs();
+    }
+
+    /// Records what was measured if it has changed.
+    fn save_proofs(&mut self) {
+        let before = self.records.clone();
+        for proof in &self.proofs {
+            self.records.insert(proof.loop_.name().to_owned(), proof.record().clone());
+        }
+        if self.records == before {
+            return;
+        }
+        let written = self
+            .files
+            .as_ref()
+            .map(|files| files.write_switchback(&self.records).map_err(anyhow::Error::from));
+        self.tell_once(written);
     }
 
     fn go_on(&mut self) {
@@ -349,6 +416,10 @@ impl Agent {
     /// Handles what is due, as long as CPU time is left; false if nothing was due.
     fn round(&mut self) -> bool {
         let now = self.start.elapsed();
+        let is_proof_due = self.proofs.iter().any(|proof| proof.is_due(now));
+        if is_proof_due {
+            self.handle_proofs(now);
+        }
         let is_device_due = self.devices.iter().any(|device| device.is_due(now));
         let is_cgroup_due = self.cgroups.iter().any(|cgroup| cgroup.is_due(now));
         let is_reclaim_due = self.reclaimed.iter().any(|cgroup| cgroup.is_due(now));
@@ -365,12 +436,52 @@ impl Agent {
             self.handle_devices();
         }
         self.count_cpu();
-        is_cgroup_due || is_reclaim_due || is_device_due
+        is_proof_due || is_cgroup_due || is_reclaim_due || is_device_due
     }
 
     fn may_go_on(&mut self) -> bool {
         self.count_cpu();
         !self.stop.is_asked() && self.budget.is_left()
+    }
+
+    /// Takes samples for the loops that are proved.
+    fn handle_proofs(&mut self, now: Duration) {
+        self.update_swap(now);
+        let mut has_changed = false;
+        for at in 0..self.proofs.len() {
+            let round = ProofRound {
+                host: &self.host,
+                swap: &self.swap,
+                stop: &self.stop,
+                now: self.start.elapsed(),
+                unix_now: unix_now(),
+            };
+            let proof = &mut self.proofs[at];
+            if !proof.is_due(round.now) {
+                continue;
+            }
+            let name = proof.loop_.name();
+            let (lines, is_new) = proof.take_sample(&round);
+            has_changed |= is_new;
+            for line in lines {
+                self.decide(None, format!("{name}: {line}"));
+            }
+        }
+        if has_changed {
+            self.save_proofs();
+        }
+    }
+
+    /// Why a loop does nothing now, because it is proved; `None` if it may act.
+    fn describe_off(&self, loop_: AgentLoop) -> Option<String> {
+        let proof = self.proofs.iter().find(|proof| proof.loop_ == loop_)?;
+        proof.describe_off(unix_now())
+    }
+
+    fn update_swap(&mut self, now: Duration) {
+        if self.swap.is_due(now) {
+            self.swap.update(&snapshot(&self.host, &Scope::glance()), now);
+        }
     }
 
     fn look_around(&mut self, now: Duration) {
@@ -381,9 +492,8 @@ impl Agent {
     }
 
     fn handle_reclaim(&mut self, now: Duration) {
-        if self.swap.is_due(now) {
-            self.swap.update(&snapshot(&self.host, &Scope::glance()), now);
-        }
+        self.update_swap(now);
+        let off = self.describe_off(AgentLoop::Reclaim);
         if self.refault_cost.is_none_or(|(_, at)| now.saturating_sub(at) >= MEASURE_COST) {
             let measured = refault_cost::measure();
             let cost = measured.unwrap_or(refault_cost::ASSUMED);
@@ -408,6 +518,7 @@ impl Agent {
                 swap: &self.swap,
                 processes: &self.surroundings.processes,
                 obstacle: self.surroundings.no_cgroups.as_deref(),
+                off: off.as_deref(),
                 no_aging: self.surroundings.no_aging.as_deref(),
                 refault_cost: self.refault_cost.map_or(refault_cost::ASSUMED, |(cost, _)| cost),
                 now,
@@ -421,6 +532,7 @@ impl Agent {
     }
 
     fn handle_cgroups(&mut self) {
+        let off = self.describe_off(AgentLoop::Aging);
         for at in 0..self.cgroups.len() {
             if !self.may_go_on() {
                 return;
@@ -431,8 +543,13 @@ impl Agent {
                 continue;
             }
             let is_reclaimed = self.reclaimed.iter().any(|other| other.path == cgroup.path);
-            if is_reclaimed {
-                if cgroup.leave_to_reclaim(now) {
+            let why = if is_reclaimed {
+                Some("left alone: the loop reclaim ages it")
+            } else {
+                off.as_deref()
+            };
+            if let Some(why) = why {
+                if cgroup.leave_alone(now, why) {
                     let (path, text) = (cgroup.path.clone(), cgroup.state.clone());
                     self.decide(Some(path), text);
                 }
@@ -454,6 +571,7 @@ impl Agent {
     }
 
     fn handle_devices(&mut self) {
+        let off = self.describe_off(AgentLoop::Zram);
         for at in 0..self.devices.len() {
             if !self.may_go_on() {
                 return;
@@ -475,6 +593,7 @@ impl Agent {
             };
             let mut round = DeviceRound {
                 host: &self.host,
+                off: off.as_deref(),
                 now,
                 unix_now: unix_now(),
                 is_dry: self.is_dry,
@@ -520,6 +639,7 @@ impl Agent {
             cpu_seconds_per_minute: self.loaded.config.cpu_seconds_per_minute,
             waits_seconds: self.budget.wait().as_secs_f64(),
             targets: self.target_statuses(now),
+            proofs: self.proofs.iter().map(|proof| proof.status(unix_now())).collect(),
             decisions: self.decisions.clone(),
         };
         let written = self

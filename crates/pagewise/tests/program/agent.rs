@@ -46,7 +46,7 @@ impl Place {
     fn run(&self, arguments: &[&str]) -> (String, bool) {
         let config = self.path().join("agent.toml");
         let named = ["--config", config.to_str().unwrap()];
-        let is_status = arguments.first() == Some(&"status");
+        let is_status = matches!(arguments.first(), Some(&"status" | &"proof"));
         let all = if is_status { arguments.to_vec() } else { [&named, arguments].concat() };
         let ran = self.command(&all).output().unwrap();
         let text = [ran.stdout, ran.stderr].concat();
@@ -219,6 +219,89 @@ fn kills_leave_nothing_but_its_files() {
     // a kill between the two steps in which the state is replaced leaves the new one unnamed
     run.retain(|name| name != "agent.json.new");
     assert_eq!(run, ["agent.json", "agent.lock"]);
+}
+
+/// A loop on a cgroup that is on no host, which is proved.
+const PROVED: &str = "[aging.\"/pagewise-nonesuch\"]\ninterval = \"2s\"\n\
+                      [switchback.aging]\ncgroup = \"/pagewise-nonesuch\"\n";
+
+/// Makes the agent write its record, and returns it.
+fn record(place: &Place) -> serde_json::Value {
+    place.start().wait_for_and_end("started");
+    let text = std::fs::read(place.path().join("state/agent.switchback")).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn what_switchback_measured_survives_a_restart_and_harm_switches_the_loop_off() {
+    let place = Place::new(PROVED);
+    let mut planted = record(&place);
+    let seed = planted["aging"]["seed"].as_u64().unwrap();
+    assert_eq!(record(&place)["aging"]["seed"], seed, "the plan stays");
+    let (text, is_success) = place.run(&["proof"]);
+    assert!(is_success && text.contains("not shown yet: needs 3"), "{text}");
+    // blocks of 32 days until today in which the loop made the work a tenth worse
+    let day = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+        / 86_400;
+    let start = (day - 32).next_multiple_of(2);
+    let hour = Duration::from_secs(3600);
+    let plan = pagewise_stats::switchback::SwitchbackPlan::new(seed, hour * 4, hour / 2).unwrap();
+    let blocks: Vec<serde_json::Value> = (start..day)
+        .flat_map(|day| (0..6).map(move |number| (day, number)))
+        .map(|(day, number)| {
+            let is_on = plan.is_on(pagewise_stats::switchback::Block { day, number });
+            let noise = (day * 7 + number * 5) as f64 % 13.0 / 1000.0;
+            let work = if is_on { 1.1 } else { 1.0 } + noise;
+            serde_json::json!({"day": day, "number": number, "work": work, "refaults": 1.0, "memory": 1e6})
+        })
+        .collect();
+    planted["aging"]["start"] = start.into();
+    planted["aging"]["blocks"] = blocks.into();
+    place.write("state/agent.switchback", &planted.to_string());
+    let mut agent = place.start();
+    agent.wait_for("aging: switchback: this loop harms, and is switched off");
+    agent.wait_for("/pagewise-nonesuch: switched off: switchback has shown that this loop harms");
+    agent.end();
+    assert!(record(&place)["aging"]["stopped"].is_u64(), "also after a restart");
+    let status = place.status();
+    let proof = &status["agent"]["proofs"][0];
+    assert_eq!((&proof["verdict"], &proof["is_on"]), (&"harms".into(), &false.into()), "{proof}");
+    assert!((proof["work"]["ratio"].as_f64().unwrap() - 1.1).abs() < 0.02, "{proof}");
+    let (text, _) = place.run(&["proof"]);
+    assert!(text.contains("aging   harms; ") && text.contains("switched off"), "{text}");
+    assert!(text.contains("CPU time of /pagewise-nonesuch per second, less is better: "), "{text}");
+}
+
+#[test]
+fn a_damaged_record_of_switchback_begins_anew_and_says_so() {
+    let place = Place::new(PROVED);
+    let seed = record(&place)["aging"]["seed"].clone();
+    for damage in ["", "{\"aging\": {\"seed\": 1", "[]", "{\"aging\": 3}"] {
+        place.write("state/agent.switchback", damage);
+        let mut agent = place.start();
+        let line = agent.wait_for("switchback begins anew");
+        assert!(line.contains("agent.switchback"), "{line}");
+        agent.end();
+    }
+    assert_ne!(record(&place)["aging"]["seed"], seed);
+}
+
+#[test]
+fn a_proof_is_checked_and_a_dry_run_switches_nothing() {
+    let place = Place::new(PROVED);
+    let (text, is_success) = place.run(&["--check"]);
+    assert!(is_success && text.contains("switchback proves whether aging pays"), "{text}");
+    let expected = "aging: on and off in blocks of 240 min, of which the first 30 min do not count; compares the CPU time of";
+    assert!(text.contains(expected), "{text}");
+    let (text, is_success) = place.run(&["--once", "--dry-run"]);
+    assert!(is_success && !text.contains("switched off") && !text.contains("to compare"), "{text}");
+    assert!(!place.path().join("state").exists());
+    place.write("agent.toml.d/10.toml", "[switchback.aging]\nblock = \"7h\"\n");
+    let (text, is_success) = place.run(&["--check"]);
+    assert!(
+        !is_success && text.contains("10.toml:1: switchback.aging: expected a block"),
+        "{text}"
+    );
 }
 
 impl Running {

@@ -9,7 +9,7 @@ use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 
 pub use arms::{arm, arms, command_line, workload};
 pub use ends::{describe_end, failures};
-pub use numbers::{change_and_interval, effect, total, value};
+pub use numbers::{change_and_interval, effect, format_digits, round_to_whole, total, value};
 pub use pagewise_model::duration::{format_precise, format_rough};
 
 /// The placeholder in an empty cell of a table.

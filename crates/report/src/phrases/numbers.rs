@@ -67,7 +67,7 @@ fn format_points(percent: f64) -> String {
 }
 
 /// Formats a number with at least two significant digits; whole numbers unchanged.
-fn format_digits(number: f64) -> String {
+pub fn format_digits(number: f64) -> String {
     match number.abs() {
         whole if whole.fract() == 0.0 && whole < 1e15 => format!("{number:.0}"),
         large if large >= 100.0 => format!("{number:.0}"),
@@ -91,12 +91,13 @@ pub fn value(metric: &TrialMetric, value: f64) -> String {
     }
 }
 
+/// Rounds a count or a size; below zero is zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a count or a size; a median of two may end in a half"
 )]
-fn round_to_whole(value: f64) -> u64 {
+pub fn round_to_whole(value: f64) -> u64 {
     value.round().max(0.0) as u64
 }
 

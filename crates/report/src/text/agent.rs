@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise agent status`: what each loop does, the last decisions, and the budget.
+//! `pagewise agent status`: what each loop does, whether it pays, the last decisions, and the budget;
+//! `pagewise agent proof`: whether each loop pays, and what was measured.
 
-use pagewise_model::{AgentDecision, AgentLimit, AgentReport, AgentStatus, AgentTarget, Name};
+use pagewise_model::{
+    AgentDecision, AgentLimit, AgentProof, AgentReport, AgentStatus, AgentTarget, Bytes, Name,
+    ProofEffect, ProofVerdict,
+};
 
 use super::kit::{Line, Page, Role};
 use super::words::plural;
+use crate::phrases::{change_and_interval, format_digits, round_to_whole};
 use crate::time;
 
 /// At most this many decisions are listed, the newest of them.
@@ -32,11 +37,114 @@ pub(super) fn print(page: &mut Page, report: &AgentReport) {
     for target in &agent.targets {
         print_target(page, target);
     }
+    if !agent.proofs.is_empty() {
+        page.heading("Proof", "does it pay? `pagewise agent proof` has the numbers");
+        for proof in &agent.proofs {
+            print_verdict(page, proof);
+        }
+    }
     let older = agent.decisions.len().saturating_sub(LISTED);
     page.heading("Decisions", if older > 0 { "the last ones" } else { "" });
     for decision in &agent.decisions[older..] {
         print_decision(page, decision);
     }
+}
+
+/// `pagewise agent proof`.
+pub(super) fn print_proof(page: &mut Page, report: &AgentReport) {
+    let start = Line::default().span(Role::Strong, "pagewise agent proof");
+    let Some(agent) = &report.agent else {
+        page.hang_items(start, 2, &["no agent has run since this boot".to_owned()]);
+        return;
+    };
+    let state = if report.is_running { "the agent runs" } else { "the agent does not run" };
+    let written = format!("as of {}", clock(agent.written_unix_seconds));
+    page.hang_items(start, 2, &[state.to_owned(), written]);
+    if agent.proofs.is_empty() {
+        let text =
+            "no loop is proved: a section [switchback.LOOP] of the configuration switches that on";
+        page.prose(2, Role::Plain, text);
+    }
+    for proof in &agent.proofs {
+        let verdict = describe_verdict(proof).1;
+        page.heading(proof.loop_.name(), &format!("{verdict}; {}", describe_now(proof)));
+        print_trouble(page, proof);
+        print_effects(page, proof);
+    }
+}
+
+fn print_verdict(page: &mut Page, proof: &AgentProof) {
+    let (role, verdict) = describe_verdict(proof);
+    let name = format!("{}  ", proof.loop_.name());
+    let start = Line::default().plain("  ").span(Role::Strong, name).span(role, verdict);
+    page.hang_items(start, 4, &[describe_now(proof)]);
+    print_trouble(page, proof);
+}
+
+fn print_trouble(page: &mut Page, proof: &AgentProof) {
+    if let Some(why) = &proof.trouble {
+        let why = Name::from(why.as_str());
+        page.prose(4, Role::Warning, &format!("nothing is measured: {why}"));
+    }
+}
+
+fn describe_now(proof: &AgentProof) -> String {
+    match proof.stopped_unix_seconds {
+        Some(at) => format!("switched off {}", clock(at)),
+        None if proof.is_on => format!("on until {}", clock(proof.until_unix_seconds)),
+        None => format!("off until {}", clock(proof.until_unix_seconds)),
+    }
+}
+
+fn describe_verdict(proof: &AgentProof) -> (Role, String) {
+    match (proof.verdict, proof.more_days) {
+        (ProofVerdict::Pays, _) => (Role::Good, "pays".to_owned()),
+        (ProofVerdict::Harms, _) => (Role::Warning, "harms".to_owned()),
+        (ProofVerdict::DoesNotPay, _) => (Role::Plain, "does not pay".to_owned()),
+        (ProofVerdict::NotShownYet, Some(days)) => {
+            let text = format!("not shown yet: needs {}", plural(days, "more day"));
+            (Role::Plain, text)
+        }
+        (ProofVerdict::NotShownYet, None) => {
+            (Role::Plain, "not shown yet: a year is not enough".to_owned())
+        }
+    }
+}
+
+fn print_effects(page: &mut Page, proof: &AgentProof) {
+    if proof.days == 0 {
+        let blocks = plural(proof.blocks, "block");
+        let text = format!("{blocks} measured; the result is computed after 30 days");
+        return page.prose(4, Role::Plain, &text);
+    }
+    let confidence = format!("{:.2}", proof.confidence * 100.0);
+    let text = format!(
+        "{} judged: {} of blocks at the same time of day, without and with the loop; intervals of {} %",
+        plural(proof.days, "day"),
+        plural(proof.pairs, "pair"),
+        confidence.trim_end_matches('0')
+    );
+    page.prose(4, Role::Plain, &text);
+    let better = if proof.is_more_better { "more is better" } else { "less is better" };
+    let measured = Name::from(proof.measured.as_str());
+    let size = |value: f64| Bytes::new(round_to_whole(value)).to_string();
+    print_effect(page, &format!("{measured}, {better}"), proof.work, &format_digits);
+    print_effect(page, "memory held", proof.memory_bytes, &size);
+    print_effect(page, "refaults/s", proof.refaults_per_second, &format_digits);
+}
+
+fn print_effect(
+    page: &mut Page,
+    name: &str,
+    effect: Option<ProofEffect>,
+    show: &dyn Fn(f64) -> String,
+) {
+    let Some(effect) = effect else { return };
+    let [change, interval] = change_and_interval(Some(effect.ratio), effect.interval);
+    let interval = if interval.is_empty() { "too few pairs for an interval" } else { &interval };
+    let (without, with) = (show(effect.without_loop), show(effect.with_loop));
+    let text = format!("{name}: {without} → {with}, {change} ({interval})");
+    page.hang(Line::default().plain("    "), 6, Role::Plain, &text);
 }
 
 fn print_configuration(page: &mut Page, agent: &AgentStatus) {

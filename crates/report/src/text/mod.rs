@@ -362,6 +362,11 @@ pub fn agent(report: &AgentReport, look: TextStyle) -> String {
     render(look, |page| agent::print(page, report))
 }
 
+/// The output of `agent proof`: whether the loops pay, and what was measured.
+pub fn agent_proof(report: &AgentReport, look: TextStyle) -> String {
+    render(look, |page| agent::print_proof(page, report))
+}
+
 /// The result of a merge pass over zmerge devices.
 pub fn merge(merged: &Merged<'_>, look: TextStyle) -> String {
     render(look, |page| merge::print(page, merged))

@@ -2,7 +2,8 @@
 //! An agent with two cgroups, one that it has aged and one that it leaves alone, and a zram device.
 
 use pagewise_model::{
-    AgentDecision, AgentLimit, AgentLoop, AgentReport, AgentStatus, AgentTarget, Bytes,
+    AgentDecision, AgentLimit, AgentLoop, AgentProof, AgentReport, AgentStatus, AgentTarget, Bytes,
+    ProofEffect, ProofVerdict,
 };
 
 fn target(path: &str, state: &str, actions_in_hour: u32) -> AgentTarget {
@@ -60,7 +61,57 @@ pub(crate) fn report() -> AgentReport {
         cpu_seconds_per_minute: 0.3,
         waits_seconds: 12.4,
         targets,
+        proofs: proofs(),
         decisions,
     };
     AgentReport { is_running: true, agent: Some(status) }
+}
+
+/// One loop that pays, one that was switched off because it harms, and one that is not known yet.
+fn proofs() -> Vec<AgentProof> {
+    let effect = |without_loop: f64, ratio: f64, interval| {
+        Some(ProofEffect { with_loop: without_loop * ratio, without_loop, ratio, interval })
+    };
+    let pays = AgentProof {
+        loop_: AgentLoop::Reclaim,
+        measured: "requests_total per CPU second of /system.slice/web.service".to_owned(),
+        is_more_better: true,
+        is_on: false,
+        until_unix_seconds: 1_795_708_800,
+        stopped_unix_seconds: None,
+        trouble: Some("/run/web/metrics: No such file or directory".to_owned()),
+        verdict: ProofVerdict::Pays,
+        more_days: None,
+        blocks: 176,
+        days: 30,
+        pairs: 86,
+        confidence: 0.985,
+        work: effect(512.0, 1.002, Some([0.996, 1.008])),
+        refaults_per_second: effect(1.02, 2.0, None),
+        memory_bytes: effect(104_857_600.0, 0.79, Some([0.77, 0.81])),
+    };
+    let harms = AgentProof {
+        loop_: AgentLoop::Aging,
+        measured: "CPU time of /db".to_owned(),
+        is_more_better: false,
+        stopped_unix_seconds: Some(1_795_700_000),
+        trouble: None,
+        verdict: ProofVerdict::Harms,
+        ..pays.clone()
+    };
+    let unknown = AgentProof {
+        loop_: AgentLoop::Zram,
+        is_on: true,
+        trouble: None,
+        verdict: ProofVerdict::NotShownYet,
+        more_days: Some(12),
+        days: 0,
+        pairs: 0,
+        blocks: 1,
+        work: None,
+        refaults_per_second: None,
+        memory_bytes: None,
+        ..pays.clone()
+    };
+    vec![harms, pays, unknown]
 }

@@ -29,7 +29,16 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     recompress = true                      # if the device has an algorithm for it (recomp_algorithm)\n  \
     flash_per_day = \"1G\"                   # at most, to its backing device; without this key nothing is written\n  \
     interval = \"5m\"                        # between two rounds; from 2s to 1h\n\n\
-    All keys are optional. A cgroup is aged if, in two intervals in a row, it has many refaults of files and the kernel \
+    [switchback.reclaim]                   # or aging, zram: does the loop pay? It is switched on and off in random order\n  \
+    enabled = true\n  \
+    cgroup = \"/system.slice/web.service\"  # its work, memory and refaults are compared; required\n  \
+    metric_file = \"/run/web/metrics\"      # a counter of its work; without one, its CPU time is compared\n  \
+    metric_command = [\"/usr/bin/served\"]  # or a program that prints the counter, with its arguments; no shell\n  \
+    metric = \"requests_total\"             # the name of the counter; without it, the last number is taken\n  \
+    block = \"4h\"                          # a day has a whole number of blocks; from 2h to 24h\n  \
+    wash_out = \"30m\"                      # the beginning of each block does not count; at most half of it\n  \
+    relevant_percent = 1                   # the smallest change that counts; from 0.1 to 50\n\n\
+    All keys but cgroup are optional. A cgroup is aged if, in two intervals in a row, it has many refaults of files and the kernel \
     adds no generation to it: as with `pagewise age`, at most 6 times in a run, until its refaults fall. If they do not \
     fall, the agent pauses for an hour, and for twice as long each further time, up to a day. Aging evicts nothing and \
     changes no setting and no contents, so there is nothing to undo, also if the agent is killed. A cgroup that kubelet, \
@@ -41,12 +50,16 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     Pages of a zram device that were unused for long enough are compressed again, and written to its backing device, \
     incompressible ones first. The kernel holds each writeback to what is left of flash_per_day, whoever wrote the rest \
     of it; a day is one of UTC. A page that is used again comes back by itself.\n\n\
+    With [switchback], a coin decides for each block of two days on which of them the loop is on. After each month of 30 \
+    days the agent computes whether it pays, with intervals that keep wrong answers below 5 %. A loop that harms is \
+    switched off, also after a restart.\n\n\
     SIGHUP makes the agent read its configuration again; if that has an error, the one before stays in force. Decisions \
     are printed on standard error and added to agent.log in the folder of the journals, /var/lib/pagewise.\n\n  \
     pagewise agent --check              read the configuration, and name file, line and key of an error\n  \
     sudo pagewise agent --dry-run       print what would be done\n  \
     sudo pagewise agent --once          decide once for each cgroup and device, then end\n  \
-    sudo pagewise agent status          what the running agent does and has done";
+    sudo pagewise agent status          what the running agent does and has done\n  \
+    sudo pagewise agent proof           whether its loops pay, and what was measured";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -74,4 +87,6 @@ pub(crate) struct Agent {
 pub(crate) enum AgentAct {
     /// Print what the running agent does, its last decisions, and its budget
     Status,
+    /// Print whether the loops that are switched on and off in random order pay, and what was measured
+    Proof,
 }

@@ -174,9 +174,9 @@ impl Cgroup {
         self.set(why, &kind)
     }
 
-    /// The loop that takes memory ages the cgroup as well. True if the state belongs in the log.
-    pub(super) fn leave_to_reclaim(&mut self, now: Duration) -> bool {
-        self.set_aside(now, "left alone: the loop reclaim ages it".to_owned())
+    /// Does nothing about it for this reason. True if the state belongs in the log.
+    pub(super) fn leave_alone(&mut self, now: Duration, why: &str) -> bool {
+        self.set_aside(now, why.to_owned())
     }
 
     fn describe(&mut self, step: AgingStep) -> bool {

@@ -50,6 +50,8 @@ impl Flash<'_> {
 /// What a device needs in one round.
 pub(super) struct DeviceRound<'a> {
     pub(super) host: &'a HostRoot,
+    /// Why the loop does nothing now; `None` if it may act.
+    pub(super) off: Option<&'a str>,
     pub(super) now: Duration,
     pub(super) unix_now: u64,
     pub(super) is_dry: bool,
@@ -141,6 +143,10 @@ impl Device {
             at.flash.account(&self.name).count(at.unix_now, &epoch, counter);
         }
         self.flash_today = at.flash.account(&self.name).written();
+        if let Some(why) = at.off {
+            self.set_aside(why.to_owned(), at);
+            return;
+        }
         let reading = ZramReading {
             no_writeback: self.describe_no_writeback(&zram, &at.flash),
             priorities: zram.secondary.iter().map(|secondary| secondary.priority).collect(),

@@ -43,6 +43,16 @@ pub(super) struct SwapState {
 }
 
 impl SwapState {
+    /// RAM that the pages of a cgroup in zram take, which it is not charged for; `None` if that is not
+    /// known, or if zswap charges it to the cgroup.
+    pub(super) fn uncharged(&self, group: &Cgroup) -> Option<Bytes> {
+        let swapped = group.swap_current.get().unwrap_or(Bytes::new(0));
+        match group.zswap_current.get() {
+            Some(charged) if charged.get() > 0 => None,
+            _ => self.ram_per_byte.map(|share| scale(swapped, share)),
+        }
+    }
+
     /// A step is small compared with swap, and reading everything costs more than a step.
     pub(super) fn is_due(&self, now: Duration) -> bool {
         self.read.is_none_or(|then| now.saturating_sub(then) >= LOOK_AT_SWAP)
@@ -97,6 +107,8 @@ pub(super) struct ReclaimRound<'a> {
     pub(super) processes: &'a [String],
     /// Why no cgroup can be changed; `None` if they can.
     pub(super) obstacle: Option<&'a str>,
+    /// Why the loop does nothing now; `None` if it may act.
+    pub(super) off: Option<&'a str>,
     /// Why no cgroup can be aged; `None` if they can.
     pub(super) no_aging: Option<&'a str>,
     pub(super) refault_cost: Duration,
@@ -177,6 +189,10 @@ impl ReclaimedCgroup {
             let why = format!("left alone: {manager} manages the reclaim of this cgroup");
             return self.set_aside(at.now, why);
         }
+        if let Some(why) = at.off {
+            self.read(at);
+            return self.set_aside(at.now, why.to_owned());
+        }
         let Some(reading) = self.read(at) else {
             let why = "waits: there is no such memory cgroup now, or its counters are not readable";
             return self.set_aside(at.now, why.to_owned());
@@ -225,10 +241,7 @@ impl ReclaimedCgroup {
             None => zero,
         });
         let swapped = group.swap_current.get().unwrap_or(zero);
-        let uncharged = match group.zswap_current.get() {
-            Some(charged) if charged.get() > 0 => None,
-            _ => at.swap.ram_per_byte.map(|share| scale(swapped, share)),
-        };
+        let uncharged = at.swap.uncharged(&group);
         self.last = Some((swapped, uncharged, zero));
         Some(ReclaimReading {
             current: group.current.get()?,
