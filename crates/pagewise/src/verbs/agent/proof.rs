@@ -9,12 +9,12 @@ use std::time::Duration;
 use pagewise_agent::{
     MetricSource, Switchback, SwitchbackRecord, SwitchbackSample, SwitchbackSettings, parse_metric,
 };
-use pagewise_model::{AgentLoop, AgentProof, Bytes, Name, ProofVerdict, Reading};
+use pagewise_model::{AgentLoop, AgentProof, Bytes, Name, ProofVerdict};
 use pagewise_observe::{CgroupCounters, HostRoot, UserFile, memory_cgroup, memory_cgroups};
 use pagewise_terminal::interrupt::Stop;
 
 use super::metric_command;
-use super::reclaim::SwapState;
+use super::reclaim::{SwapState, count_refaults};
 
 /// Time between two samples.
 const EVERY: Duration = Duration::from_secs(60);
@@ -115,25 +115,24 @@ impl Proof {
     fn read(&self, at: &ProofRound<'_>) -> Result<SwitchbackSample, String> {
         let settings = self.settings();
         let cgroup = Name::from(settings.cgroup.as_str());
-        let missing = || format!("there is no such memory cgroup now: {cgroup}");
-        let group = memory_cgroup(at.host, &settings.cgroup).ok_or_else(missing)?;
         let mount = memory_cgroups(at.host).filter(|(_, is_v2)| *is_v2);
         let (mount, _) = mount.ok_or("memory is not in cgroups of version 2")?;
+        let missing = || format!("there is no such memory cgroup now: {cgroup}");
+        let group = memory_cgroup(at.host, &settings.cgroup).ok_or_else(missing)?;
         let folder =
             format!("{}/{}", mount.trim_end_matches('/'), settings.cgroup.trim_matches('/'));
         let unread = |what: &str| format!("{what} of {cgroup} is not readable");
         let cpu = CgroupCounters::new(Path::new(&folder), true).cpu(at.host);
         let cpu = cpu.ok_or_else(|| unread("the CPU time"))?;
         let current = group.current.get().ok_or_else(|| unread("the memory"))?;
-        let [file, anon] = [&group.refault_file, &group.refault_anon].map(Reading::get);
-        let refaults = file.zip(anon).ok_or_else(|| unread("the number of refaults"))?;
+        let refaults = count_refaults(&group).ok_or_else(|| unread("the number of refaults"))?;
         let uncharged = at.swap.uncharged(&group).unwrap_or(Bytes::new(0));
         Ok(SwitchbackSample {
             unix_seconds: at.unix_now,
             elapsed: at.now,
             cpu: Duration::from_micros(cpu.get()),
             metric: read_metric(settings, at.stop)?,
-            refaults: refaults.0.saturating_add(refaults.1),
+            refaults,
             memory: current.saturating_add(uncharged),
         })
     }
@@ -221,6 +220,7 @@ fn describe_news(verdict: ProofVerdict) -> &'static str {
 #[expect(clippy::disallowed_methods, reason = "tests make the files that they read")]
 mod tests {
     use pagewise_model::{AgentReport, AgentStatus};
+    use pagewise_observe::Entry;
     use pagewise_report::text::{self, TextStyle};
 
     use super::*;
@@ -281,6 +281,79 @@ mod tests {
         let shown = text::agent_proof(&report, TextStyle { width: 100, colour: false });
         let manual = include_str!("../../../../../docs/agent.md");
         assert!(manual.contains(&shown), "docs/agent.md has another report than:\n{shown}");
+    }
+
+    fn host(files: &[(&str, &str)]) -> HostRoot {
+        let entry = |text: &str| Entry::File(text.as_bytes().to_vec());
+        HostRoot::memory(files.iter().map(|(path, text)| ((*path).to_owned(), entry(text))))
+    }
+
+    fn proof(cgroup: &str) -> Proof {
+        let settings = SwitchbackSettings { cgroup: cgroup.to_owned(), ..Default::default() };
+        Proof::new(AgentLoop::Reclaim, settings, &Records::new(), START).unwrap()
+    }
+
+    #[test]
+    fn a_sample_has_the_counters_of_the_cgroup() {
+        let files = [
+            ("proc/self/mountinfo", "25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+            ("sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),
+            ("sys/fs/cgroup/web/memory.current", "5000000\n"),
+            ("sys/fs/cgroup/web/memory.swap.current", "4096\n"),
+            (
+                "sys/fs/cgroup/web/memory.stat",
+                "anon 1\nfile 2\nworkingset_refault_anon 30\nworkingset_refault_file 4\n",
+            ),
+            ("sys/fs/cgroup/web/cpu.stat", "usage_usec 2500000\nuser_usec 1\n"),
+        ];
+        let stop = Stop::never();
+        let swap = SwapState::default();
+        let read = |files: &[(&str, &str)], cgroup: &str| {
+            let host = host(files);
+            let now = Duration::from_secs(7);
+            let round =
+                ProofRound { host: &host, swap: &swap, stop: &stop, now, unix_now: START + 7 };
+            proof(cgroup).read(&round)
+        };
+        let expected = SwitchbackSample {
+            unix_seconds: START + 7,
+            elapsed: Duration::from_secs(7),
+            cpu: Duration::from_millis(2500),
+            metric: None,
+            refaults: 34,
+            memory: Bytes::new(5_000_000),
+        };
+        assert_eq!(read(&files, "/web"), Ok(expected));
+        let missing = read(&files, "/web/worker").unwrap_err();
+        assert_eq!(missing, "there is no such memory cgroup now: /web/worker");
+        assert_eq!(read(&[], "/web").unwrap_err(), "memory is not in cgroups of version 2");
+        let without_cpu = read(&files[..5], "/web").unwrap_err();
+        assert_eq!(without_cpu, "the CPU time of /web is not readable");
+    }
+
+    #[test]
+    fn trouble_is_logged_once_and_a_loop_that_is_off_says_until_when() {
+        let (host, stop, swap) = (host(&[]), Stop::never(), SwapState::default());
+        let mut proof = proof("/web");
+        let mut sample = |minute: u64| {
+            let now = Duration::from_secs(minute * 60);
+            let unix_now = START + minute * 60;
+            let round = ProofRound { host: &host, swap: &swap, stop: &stop, now, unix_now };
+            assert!(proof.is_due(now));
+            let (lines, has_changed) = proof.take_sample(&round);
+            assert!(!has_changed && !proof.is_due(now + EVERY / 2));
+            lines
+        };
+        assert_eq!(sample(0), ["nothing is measured: memory is not in cgroups of version 2"]);
+        assert!(sample(1).is_empty());
+        let off: Vec<String> =
+            (0..12).filter_map(|block| proof.describe_off(START + block * 14_400)).collect();
+        assert_eq!(off.len(), 6, "half of the blocks of two days");
+        assert!(
+            off.iter()
+                .all(|text| text.starts_with("off until ") && text.contains(":00 UTC, to compare")),
+            "{off:?}"
+        );
     }
 
     #[test]

@@ -391,7 +391,7 @@ impl ReclaimedCgroup {
 
 /// Pages that were read or swapped in again. Kernels that count the pages that were swapped in by cgroup
 /// (Linux 6.13) count more of them than as refaults.
-fn count_refaults(group: &Cgroup) -> Option<u64> {
+pub(super) fn count_refaults(group: &Cgroup) -> Option<u64> {
     let swapped_in = ["pswpin", "zswpin"].map(|name| group.stat.get(name).get().unwrap_or(0));
     let anon = group.refault_anon.get()?.max(swapped_in.iter().sum());
     Some(group.refault_file.get()?.saturating_add(anon))
