@@ -134,6 +134,11 @@ const ONE: &[Panel] = &[
         ],
     },
     Panel {
+        title: "Loops of the agent: 0 not shown yet, 1 pays, 2 does not pay, 3 harms",
+        unit: "none",
+        lines: &[("$agent_loop_verdict@", "{{loop}}"), ("$agent_loop_on@", "{{loop}} is on")],
+    },
+    Panel {
         title: "Cgroups",
         unit: "bytes",
         lines: &[

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use pagewise_model::{Cost, Finding, HostVerdict, Interval, WorkingSet};
+use pagewise_model::{AgentProof, Cost, Finding, HostVerdict, Interval, WorkingSet};
 
 /// Maximum number of series for a host, without those of cgroups.
-pub const MOST_SERIES: usize = 45;
+pub const MOST_SERIES: usize = 51;
 /// Maximum number of series for each cgroup that the user chose.
 pub const GROUP_SERIES: usize = 5;
 
@@ -26,6 +26,9 @@ pub struct Scrape<'a> {
     pub oldest_generation_seconds: Option<f64>,
     /// The plans that are applied; `None` if the journals were not read.
     pub plans: Option<Plans>,
+    /// The loops of the agent that are proved by switchback; none if no agent runs, or if its state was not
+    /// read.
+    pub proofs: &'a [AgentProof],
     /// Processes that were killed for lack of memory by programs such as systemd-oomd, according to
     /// the logs; `None` if the logs were not read.
     pub program_kills: Option<u64>,

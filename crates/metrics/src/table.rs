@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use pagewise_model::{
-    Bytes, IdleMethod, Level, Limit, Nanos, OomConstraint, Pages, Reading, Snapshot, TierKind,
-    Zone, Zram,
+    AgentProof, Bytes, IdleMethod, Level, Limit, Nanos, OomConstraint, Pages, ProofVerdict, Reading,
+    Snapshot, TierKind, Zone, Zram,
 };
 
 use crate::metric::{Kind, Metric, Scrape, Series, Unit};
@@ -256,6 +256,27 @@ pub const METRICS: &[Metric] = &[
         "Settings of applied plans that have another value now.",
         |scrape| scrape.plans.map(|plans| plans.drifted as f64)
     ),
+    several!(
+        "agent_loop_on",
+        Gauge,
+        None,
+        "Whether a loop of the agent that is switched on and off to compare may act now; needs root.",
+        ["loop"],
+        |scrape| proofs(scrape, |proof| f64::from(u8::from(proof.is_on)))
+    ),
+    several!(
+        "agent_loop_verdict",
+        Gauge,
+        None,
+        "Whether a loop of the agent pays: 0 not shown yet, 1 pays, 2 does not pay, 3 harms and is switched off; needs root.",
+        ["loop"],
+        |scrape| proofs(scrape, |proof| match proof.verdict {
+            ProofVerdict::NotShownYet => 0.0,
+            ProofVerdict::Pays => 1.0,
+            ProofVerdict::DoesNotPay => 2.0,
+            ProofVerdict::Harms => 3.0,
+        })
+    ),
     one!("own_cpu", Counter, Seconds, "CPU time of Pagewise itself since it started.", |scrape| {
         Some(scrape.cost.cpu_seconds)
     }),
@@ -486,6 +507,15 @@ fn huge_sizes(scrape: &Scrape<'_>) -> Vec<Series> {
     held.into_iter()
         .map(|(bytes, held)| series_with_labels([bytes.get().to_string().into()], held))
         .collect()
+}
+
+/// A series for each loop of the agent that is proved.
+fn proofs(scrape: &Scrape<'_>, read: fn(&AgentProof) -> f64) -> Vec<Series> {
+    let series = |proof: &AgentProof| Series {
+        labels: vec![Cow::Borrowed(proof.loop_.name())],
+        value: read(proof),
+    };
+    scrape.proofs.iter().map(series).collect()
 }
 
 fn groups(

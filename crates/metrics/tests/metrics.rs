@@ -10,9 +10,9 @@ use pagewise_metrics::{
     GROUP_SERIES, Kind, METRICS, MOST_SERIES, Plans, Scrape, format_classic, format_openmetrics,
 };
 use pagewise_model::{
-    Bytes, Cost, HostVerdict, IdleMemory, IdleMethod, Interval, KernelThread, Level, Limit,
-    LimitAdvice, LimitVerdict, Name, Nanos, OomConstraint, OomKill, Pages, Reading, Severity,
-    Snapshot, Source, ThpSize, Tier, TierKind, WorkingSet, Zone, Zram,
+    AgentLoop, AgentProof, Bytes, Cost, HostVerdict, IdleMemory, IdleMethod, Interval, KernelThread, Level, Limit,
+    LimitAdvice, LimitVerdict, Name, Nanos, OomConstraint, OomKill, Pages, ProofVerdict, Reading,
+    Severity, Snapshot, Source, ThpSize, Tier, TierKind, WorkingSet, Zone, Zram,
 };
 use pagewise_testkit::finding;
 use proptest::prelude::*;
@@ -121,6 +121,33 @@ fn full_host() -> Snapshot {
     host
 }
 
+fn proofs() -> Vec<AgentProof> {
+    let proof = |loop_, verdict| AgentProof {
+        loop_,
+        measured: "CPU time of /a per second".to_owned(),
+        is_more_better: false,
+        is_on: verdict != ProofVerdict::Harms,
+        until_unix_seconds: 0,
+        stopped_unix_seconds: None,
+        trouble: None,
+        verdict,
+        more_days: None,
+        blocks: 0,
+        days: 0,
+        pairs: 0,
+        confidence: 0.985,
+        work: None,
+        refaults_per_second: None,
+        memory_bytes: None,
+    };
+    let [aging, reclaim, zram] = AgentLoop::ALL;
+    vec![
+        proof(aging, ProofVerdict::NotShownYet),
+        proof(reclaim, ProofVerdict::Harms),
+        proof(zram, ProofVerdict::Pays),
+    ]
+}
+
 fn with<T>(host: Snapshot, groups: &[WorkingSet], look: impl FnOnce(&Scrape<'_>) -> T) -> T {
     let interval = Interval::single(host);
     let verdict = HostVerdict { level: Level::Short, ..HostVerdict::default() };
@@ -132,6 +159,7 @@ fn with<T>(host: Snapshot, groups: &[WorkingSet], look: impl FnOnce(&Scrape<'_>)
         groups,
         oldest_generation_seconds: Some(12.0),
         plans: Some(Plans { applied: 1, drifted: 0 }),
+        proofs: &proofs(),
         program_kills: Some(2),
         cost: Cost::default(),
     };
@@ -187,6 +215,10 @@ fn values_are_in_base_units() {
         ("pagewise_thp_anon_bytes{size=\"2097152\"}", 2048.0 * 2097152.0),
         ("pagewise_thp_anon_coverage_ratio", 0.5),
         ("pagewise_ksm_profit_bytes", -4096.0),
+        ("pagewise_agent_loop_verdict{loop=\"reclaim\"}", 3.0),
+        ("pagewise_agent_loop_verdict{loop=\"zram\"}", 1.0),
+        ("pagewise_agent_loop_on{loop=\"reclaim\"}", 0.0),
+        ("pagewise_agent_loop_on{loop=\"aging\"}", 1.0),
         ("pagewise_group_memory_headroom_bytes{group=\"/a\"}", 200.0),
         ("pagewise_group_memory_takeable_bytes{group=\"/a\"}", 20.0),
         ("pagewise_group_memory_suggested_limit_bytes{group=\"/a\"}", 120.0),
@@ -218,6 +250,7 @@ fn what_was_not_read_has_no_series() {
             "pagewise_plan",
             "pagewise_kills",
             "pagewise_mglru",
+            "pagewise_agent",
         ]
         .iter()
         .all(|known| !name.starts_with(known))

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pagewise_apply::plan::{VerifyTarget, doubtful_journals, verify_plans};
-use pagewise_apply::state_folder;
+use pagewise_apply::{read_agent_status, state_folder};
 use pagewise_decide::{LimitInputs, survey_limits};
 use pagewise_facts::groups;
 use pagewise_metrics::{Plans, Scrape, format_classic, format_openmetrics};
 use pagewise_model::{
-    Cost, Finding, GroupGenerations, HostVerdict, Interval, Millis, Name, Reading, Refusal,
-    Snapshot, WatchedMemory, WorkingSet,
+    AgentProof, Cost, Finding, GroupGenerations, HostVerdict, Interval, Millis, Name, Reading,
+    Refusal, Snapshot, WatchedMemory, WorkingSet,
 };
 use pagewise_observe::{HostRoot, Scope, generations};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -106,6 +106,7 @@ pub(super) struct Judged {
     groups: Vec<WorkingSet>,
     oldest_generation_seconds: Option<f64>,
     plans: Option<Plans>,
+    proofs: Vec<AgentProof>,
     program_kills: Option<u64>,
 }
 
@@ -127,6 +128,7 @@ impl Judged {
                 .value()
                 .and_then(|all| oldest_generation_seconds(all)),
             plans: host.is_live().then(|| count_plans(&interval.end)).flatten(),
+            proofs: if host.is_live() { read_proofs() } else { Vec::new() },
             program_kills: log.program_messages.get().map(|_| log.user_kills.len() as u64),
         }
     }
@@ -139,6 +141,7 @@ impl Judged {
             groups: &self.groups,
             oldest_generation_seconds: self.oldest_generation_seconds,
             plans: self.plans,
+            proofs: &self.proofs,
             program_kills: self.program_kills,
             cost,
         }
@@ -178,6 +181,14 @@ fn survey(
         survey_limits(interval, &inputs).groups
     };
     wanted.paths(&interval.end).iter().flat_map(of).collect()
+}
+
+/// The loops that an agent which runs now proves; none if its state cannot be read, which needs root.
+fn read_proofs() -> Vec<AgentProof> {
+    match read_agent_status(&state_folder()) {
+        Ok((Some(agent), true)) => agent.proofs,
+        _ => Vec::new(),
+    }
 }
 
 /// Numbers of applied plans and of drifted settings; `None` if a journal or a setting is uncertain.

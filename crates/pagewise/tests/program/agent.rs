@@ -261,6 +261,17 @@ fn what_switchback_measured_survives_a_restart_and_harm_switches_the_loop_off() 
     let mut agent = place.start();
     agent.wait_for("aging: switchback: this loop harms, and is switched off");
     agent.wait_for("/pagewise-nonesuch: switched off: switchback has shown that this loop harms");
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    while place.status()["agent"]["proofs"][0]["verdict"] != "harms" {
+        assert!(std::time::Instant::now() < until, "the state says nothing of it");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut metrics = pagewise(&["metrics"]);
+    metrics.env("PAGEWISE_STATE", place.path().join("state"));
+    let metrics = metrics.env("PAGEWISE_LOCK", place.path().join("lock")).output().unwrap();
+    let metrics = String::from_utf8(metrics.stdout).unwrap();
+    assert!(metrics.contains("pagewise_agent_loop_verdict{loop=\"aging\"} 3.0"), "{metrics}");
+    assert!(metrics.contains("pagewise_agent_loop_on{loop=\"aging\"} 0.0"), "{metrics}");
     agent.end();
     assert!(record(&place)["aging"]["stopped"].is_u64(), "also after a restart");
     let status = place.status();
