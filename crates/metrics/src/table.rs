@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use pagewise_model::{
-    AgentProof, Bytes, IdleMethod, Level, Limit, Nanos, OomConstraint, Pages, ProofVerdict, Reading,
-    Snapshot, TierKind, Zone, Zram,
+    AgentProof, Bytes, IdleMethod, Level, Limit, Nanos, OomConstraint, Pages, ProofVerdict,
+    Reading, Snapshot, TierKind, Zone, Zram,
 };
 
 use crate::metric::{Kind, Metric, Scrape, Series, Unit};

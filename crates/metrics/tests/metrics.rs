@@ -10,9 +10,10 @@ use pagewise_metrics::{
     GROUP_SERIES, Kind, METRICS, MOST_SERIES, Plans, Scrape, format_classic, format_openmetrics,
 };
 use pagewise_model::{
-    AgentLoop, AgentProof, Bytes, Cost, HostVerdict, IdleMemory, IdleMethod, Interval, KernelThread, Level, Limit,
-    LimitAdvice, LimitVerdict, Name, Nanos, OomConstraint, OomKill, Pages, ProofVerdict, Reading,
-    Severity, Snapshot, Source, ThpSize, Tier, TierKind, WorkingSet, Zone, Zram,
+    AgentLoop, AgentProof, Bytes, Cost, HostVerdict, IdleMemory, IdleMethod, Interval,
+    KernelThread, Level, Limit, LimitAdvice, LimitVerdict, Name, Nanos, OomConstraint, OomKill,
+    Pages, ProofVerdict, Reading, Severity, Snapshot, Source, ThpSize, Tier, TierKind, WorkingSet,
+    Zone, Zram,
 };
 use pagewise_testkit::finding;
 use proptest::prelude::*;

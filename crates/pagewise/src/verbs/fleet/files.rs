@@ -103,6 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a folder of the test")]
     fn files_are_found_in_folders_and_named_without_their_endings() {
         let folder = tempfile::tempdir().unwrap();
         let at = |path: &str| folder.path().join(path);
