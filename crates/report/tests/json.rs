@@ -15,11 +15,14 @@ use boon::{Compiler, Schemas};
 use pagewise_model::plan::{Plan, Verified};
 use pagewise_model::{
     ActivityChange, ActivityUnit, AlgorithmEstimate, Bar, Bytes, Comparison, Confidence, Cost,
-    Disturbed, Estimate, EstimateSource, Explanation, Finding, Grown, GrownArea, HugeView,
-    IdleMemory, IdleMethod, Incident, IncidentEvent, IncidentEventKind, Interval, Level, Limit,
-    LimitAdvice, LimitSurvey, LimitVerdict, Name, NamedValue, NextCommand, Percent, PinnedCode,
-    PinnedFile, ProcessUse, Reading, Relation, SarHistory, SarTime, Section, SettingChange,
-    SizeChange, Snapshot, Source, Trouble, UnreadFile, WatchCost, WorkingSet,
+    DifferingSetting, Disturbed, Estimate, EstimateSource, Explanation, Finding, FleetCompression,
+    FleetFinding, FleetGroup, FleetHugePages, FleetLimits, FleetReport, Grown, GrownArea, HugeView,
+    IdleMemory, IdleMethod, Incident, IncidentEvent, IncidentEventKind, Interval, Level,
+    LevelCount, Limit, LimitAdvice, LimitSums, LimitSurvey, LimitVerdict, Name, NamedValue,
+    NextCommand, Outlier, OutlierMeasure, Percent, PinnedCode, PinnedFile, ProcessUse, Reading,
+    Relation, SarHistory, SarTime, Section, SettingChange, SettingValue, Severity, SizeChange,
+    Snapshot, Source, SwapSetup, Trouble, UnreadFile, UnreadMachine, WatchCost, WithInterval,
+    WorkingSet,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -130,6 +133,62 @@ fn incident() -> Incident {
 }
 
 /// A cgroup with all values known, and one with none.
+/// Three machines, and a file that is none.
+fn fleet() -> FleetReport {
+    let name = |text: &str| Name::from(text);
+    let saved = |gibibytes: u64| Bytes::new(gibibytes << 30);
+    let sums = LimitSums { could_be_lower: 2, freed_bytes: saved(3), too_low: 1 };
+    let value = |text: &str, machines, examples: &[&str]| SettingValue {
+        value: name(text),
+        machines,
+        examples: examples.iter().map(|it| name(it)).collect(),
+    };
+    FleetReport {
+        machines: 3,
+        unix_seconds: Some([1.7e9, 1.8e9]),
+        levels: vec![LevelCount { level: Level::Calm, machines: 3 }],
+        findings: vec![FleetFinding {
+            id: "zram-unused".to_owned(),
+            severity: Severity::Warning,
+            machines: 2,
+            examples: vec![name("web-1"), name("web-2")],
+        }],
+        groups: vec![FleetGroup {
+            ram_bytes: Some(saved(64)),
+            architecture: Some(name("x86_64")),
+            kernel: Some(name("6.12")),
+            swap: SwapSetup::Zram,
+            machines: 3,
+            short: 0,
+            available_percent: Some(Percent::new(50.0)),
+            settings: vec![DifferingSetting {
+                setting: "vm.swappiness".to_owned(),
+                values: vec![value("60", 2, &["web-1", "web-2"]), value("10", 1, &["web-3"])],
+            }],
+            outliers: vec![Outlier {
+                machine: name("web-3"),
+                measure: OutlierMeasure::Available,
+                percent: Percent::new(3.0),
+                median_percent: Percent::new(50.0),
+            }],
+        }],
+        compression: FleetCompression {
+            storing_machines: 2,
+            stored_bytes: saved(6),
+            pool_bytes: saved(2),
+            without_machines: 1,
+            inactive_bytes: saved(4),
+            ratio_machines: 5,
+            saved_bytes: Some(WithInterval { value: saved(3), low: saved(2), high: saved(4) }),
+        },
+        limits: Some(FleetLimits { machines: 3, sums }),
+        huge_pages: FleetHugePages { machines: 3, anon_bytes: saved(9), huge_bytes: saved(3) },
+        unread: vec![UnreadMachine { file: name("x.json"), why: "no JSON".to_owned() }],
+        unread_files: 1,
+        older_readings: 1,
+    }
+}
+
 fn limits() -> LimitSurvey {
     let known = WorkingSet {
         group: "/system.slice/db.service".into(),
@@ -247,6 +306,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Explain => json::explain(&explanation(), &interval.end, host::cost()),
         Noun::Compare => json::compare(&comparison(), &interval.end, host::cost()),
         Noun::Limits => json::limits(&limits(), &interval.end, host::cost()),
+        Noun::Fleet => json::fleet(&fleet(), host::cost()),
         Noun::Why => json::why(&incident(), &interval.end, host::cost()),
         Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),
         Noun::Bench => {
@@ -465,6 +525,14 @@ fn every_document_says_when_where_and_at_what_cost() {
     for noun in Noun::ALL {
         let document = document(noun, &host::interval(), &[]);
         assert_eq!(document["schema"], json!(format!("pagewise/{}/1", noun.name())));
+        if noun == Noun::Fleet {
+            // it is about no single host
+            assert_eq!(
+                (&document["time"], &document["host"]["cpus"]["value"]),
+                (&Value::Null, &Value::Null)
+            );
+            continue;
+        }
         assert_eq!(document["time"], json!("2026-11-20T14:02:34.25Z"));
         assert_eq!(document["kernel"]["value"], json!("6.12.107"));
         assert_eq!(document["host"]["cpus"]["value"], json!(16));

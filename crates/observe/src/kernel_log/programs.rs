@@ -286,6 +286,7 @@ mod tests {
 
     /// A record of the monitor has the kills that a syslog reports, with their times.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a file of the test")]
     fn a_syslog_is_recorded_with_the_times_of_kills() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("var/log")).unwrap();
