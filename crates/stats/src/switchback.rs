@@ -9,7 +9,8 @@
 //! If the thing has no effect, each coin could have fallen the other way without any change of what
 //! was measured. The signed-rank test of the pairs is then exact, whatever the load does: courses of
 //! the day, trends, bursts, and blocks that resemble their neighbours cannot cause false findings.
-//! Effects that outlast the wash-out make the difference smaller, never larger.
+//! An effect that outlasts the wash-out makes the difference smaller; a cost that is due only later,
+//! such as pages that are read again, counts for the wrong side.
 //!
 //! The result is computed after each month of 30 days, for at most a year; then the next year begins.
 //! The intervals become wider with each month, such that the probability of a wrong answer in any
