@@ -12,6 +12,7 @@ mod metric_command;
 mod proof;
 mod reclaim;
 mod refault_cost;
+mod target_state;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -550,7 +551,7 @@ impl Agent {
             };
             if let Some(why) = why {
                 if cgroup.leave_alone(now, why) {
-                    let (path, text) = (cgroup.path.clone(), cgroup.state.clone());
+                    let (path, text) = (cgroup.path.clone(), cgroup.state().to_owned());
                     self.decide(Some(path), text);
                 }
                 continue;
@@ -564,7 +565,7 @@ impl Agent {
                 &|| self.start.elapsed(),
             );
             if is_news {
-                let (path, text) = (cgroup.path.clone(), cgroup.state.clone());
+                let (path, text) = (cgroup.path.clone(), cgroup.state().to_owned());
                 self.decide(Some(path), text);
             }
         }

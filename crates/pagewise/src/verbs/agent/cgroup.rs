@@ -12,6 +12,8 @@ use pagewise_model::{
 use pagewise_observe::{HostRoot, Scope, memory_cgroups, process_names, refaults, snapshot};
 use pagewise_terminal::interrupt::Stop;
 
+use super::target_state::TargetState;
+
 /// The longest time between two agings: a run holds the lock that `apply` takes.
 const LONGEST_BETWEEN: Duration = Duration::from_secs(10);
 
@@ -65,10 +67,7 @@ pub(super) struct Cgroup {
     pub(super) path: String,
     aging: AgingTarget,
     settings: AgingSettings,
-    /// What is done about it now and why.
-    pub(super) state: String,
-    /// What was last added to the log, without its numbers.
-    told: String,
+    state: TargetState,
     /// Whether there was a decision other than to read again.
     pub(super) has_decided: bool,
 }
@@ -88,13 +87,11 @@ impl Cgroup {
         aging.add_earlier(
             of_it.map(|record| Duration::from_secs(unix_now.saturating_sub(record.unix_seconds))),
         );
-        let state = "waits for the first reading".to_owned();
         Self {
             path: path.to_owned(),
             aging,
             settings,
-            state,
-            told: String::new(),
+            state: TargetState::new(),
             has_decided: false,
         }
     }
@@ -110,11 +107,16 @@ impl Cgroup {
         self.aging.is_due(now)
     }
 
+    /// What is done about it now and why.
+    pub(super) fn state(&self) -> &str {
+        self.state.text()
+    }
+
     pub(super) fn status(&self, now: Duration) -> AgentTarget {
         AgentTarget {
             loop_: AgentLoop::Aging,
             target: self.path.clone(),
-            state: self.state.clone(),
+            state: self.state.text().to_owned(),
             limit: AgentLimit::Actions {
                 actions_in_hour: self.aging.agings_in_hour(now),
                 actions_per_hour: self.settings.agings_per_hour,
@@ -154,7 +156,8 @@ impl Cgroup {
             Ok(AgingStep::Age { times, per_second }) if is_dry => {
                 self.aging.finish(now, times, AgingEnd::Budget);
                 let rate = rate(per_second);
-                self.set(format!("would be aged at most {times} times: {rate} of files"), "dry");
+                self.state
+                    .set(format!("would be aged at most {times} times: {rate} of files"), "dry");
                 self.has_decided = true;
                 true
             }
@@ -171,7 +174,7 @@ impl Cgroup {
         self.aging.skip(now);
         self.has_decided = true;
         let kind = why.clone();
-        self.set(why, &kind)
+        self.state.set(why, &kind)
     }
 
     /// Does nothing about it for this reason. True if the state belongs in the log.
@@ -183,12 +186,14 @@ impl Cgroup {
         let fewer = self.settings.refaults_per_second;
         let (state, kind) = match step {
             AgingStep::FirstReading => {
-                self.state = "waits for the second reading".to_owned();
+                self.state.show("waits for the second reading");
                 return false;
             }
             AgingStep::Confirming(per_second) => {
-                self.state =
-                    format!("watches whether the kernel ages it: {} of files", rate(per_second));
+                self.state.show(format!(
+                    "watches whether the kernel ages it: {} of files",
+                    rate(per_second)
+                ));
                 return false;
             }
             AgingStep::FewRefaults(per_second) => {
@@ -212,15 +217,7 @@ impl Cgroup {
             AgingStep::Age { .. } => return false,
         };
         self.has_decided = true;
-        self.set(state, kind)
-    }
-
-    /// True if the kind of the state is not the one that was said last.
-    fn set(&mut self, state: String, kind: &str) -> bool {
-        self.state = state;
-        let is_news = self.told != kind;
-        kind.clone_into(&mut self.told);
-        is_news
+        self.state.set(state, kind)
     }
 
     fn age(&mut self, times: u32, stop: &Stop, clock: &dyn Fn() -> Duration) {
@@ -241,7 +238,7 @@ impl Cgroup {
                 format!("not aged, or not again: {:#}", anyhow::Error::new(failure))
             }
         };
-        self.set(state, "aged");
+        self.state.set(state, "aged");
     }
 }
 

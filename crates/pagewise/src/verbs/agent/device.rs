@@ -11,6 +11,8 @@ use pagewise_model::{AgentLimit, AgentLoop, AgentTarget, Bytes, Zram};
 use pagewise_observe::{HostGauges, HostRoot};
 use pagewise_report::text;
 
+use super::target_state::TargetState;
+
 /// The most that is written at a time: afterwards, the budget and signals are checked.
 const SLICE: Bytes = Bytes::new(16 << 20);
 /// Kinds of idle pages in the order in which they are written: incompressible ones first, which take
@@ -80,9 +82,7 @@ pub(super) struct Device {
     number: u32,
     target: ZramTarget,
     settings: ZramSettings,
-    state: String,
-    /// What was last added to the log, without its numbers.
-    told: String,
+    state: TargetState,
     is_nearly_full: bool,
     flash_today: Bytes,
     pub(super) has_decided: bool,
@@ -96,8 +96,7 @@ impl Device {
             number: name.trim_start_matches("zram").parse().unwrap_or(u32::MAX),
             target: ZramTarget::new(settings),
             settings,
-            state: "waits for the first reading".to_owned(),
-            told: String::new(),
+            state: TargetState::new(),
             is_nearly_full: false,
             flash_today: Bytes::new(0),
             has_decided: false,
@@ -119,7 +118,7 @@ impl Device {
         AgentTarget {
             loop_: AgentLoop::Zram,
             target: self.name.clone(),
-            state: self.state.clone(),
+            state: self.state.text().to_owned(),
             limit: AgentLimit::Flash {
                 flash_bytes_today: self.flash_today,
                 flash_bytes_per_day: self.settings.flash_per_day,
@@ -157,7 +156,7 @@ impl Device {
             ZramStep::Wait(left) => {
                 self.has_decided = true;
                 let time = describe_time(left);
-                self.state = format!("waits {time} until pages were unused for long enough");
+                self.state.show(format!("waits {time} until pages were unused for long enough"));
             }
             ZramStep::Round(round) if at.is_dry => {
                 self.has_decided = true;
@@ -165,10 +164,10 @@ impl Device {
             }
             ZramStep::Round(round) => match self.act(&zram, &reading.epoch, &round, at) {
                 Ok(kind) => {
-                    if kind == NEWS || !kind.is_empty() && self.told != kind {
-                        at.lines.push(self.state.clone());
+                    let is_new = self.state.mark_logged(kind);
+                    if kind == NEWS || !kind.is_empty() && is_new {
+                        at.lines.push(self.state.text().to_owned());
                     }
-                    kind.clone_into(&mut self.told);
                 }
                 Err(error) => {
                     self.set_aside(format!("not done, or not completed: {error:#}"), at);
@@ -219,8 +218,7 @@ impl Device {
             let takes_age = zram::mark_idle(self.number, Some(time))?;
             self.target.learn(at.now, takes_age);
             if !takes_age {
-                "waits: this kernel does not know how long pages were unused"
-                    .clone_into(&mut self.state);
+                self.state.show("waits: this kernel does not know how long pages were unused");
                 return Ok("");
             }
         }
@@ -244,7 +242,7 @@ impl Device {
         let after = HostGauges(at.host).zram_device(self.number);
         let ram = |zram: &Zram| zram.mm_stat.memory_used.get();
         let (before, after) = (ram(zram), after.as_ref().and_then(ram));
-        self.state = self.describe_round(zram, written, (before, after), end);
+        self.state.show(self.describe_round(zram, written, (before, after), end));
         let freed = before.zip(after).map_or(0, |(was, is)| was.get().saturating_sub(is.get()));
         Ok(match end {
             _ if written.get() > 0 || freed >= NOTEWORTHY => NEWS,
@@ -353,11 +351,9 @@ impl Device {
 
     /// Sets the state, and adds it to the log if its kind is not the one that was said last.
     fn set(&mut self, state: String, kind: &str, at: &mut DeviceRound<'_>) {
-        if self.told != kind {
-            at.lines.push(state.clone());
+        if self.state.set(state, kind) {
+            at.lines.push(self.state.text().to_owned());
         }
-        kind.clone_into(&mut self.told);
-        self.state = state;
     }
 }
 

@@ -16,6 +16,7 @@ use pagewise_model::{
 use pagewise_observe::{CgroupCounters, HostRoot, memory_cgroup, memory_cgroups};
 
 use super::device::describe_time;
+use super::target_state::TargetState;
 
 /// The longest time for the requests of one step.
 const LONGEST_STEP: Duration = Duration::from_secs(2);
@@ -125,8 +126,7 @@ pub(super) struct ReclaimedCgroup {
     can_choose: bool,
     /// Why it is not known which pages are idle, and since when.
     no_ages: Option<(String, Duration)>,
-    state: String,
-    told: String,
+    state: TargetState,
     taken: Bytes,
     /// What was taken since the last line of the log, and when that was.
     untold: (Bytes, Duration),
@@ -143,8 +143,7 @@ impl ReclaimedCgroup {
             reclaimer: Reclaimer::default(),
             can_choose: true,
             no_ages: None,
-            state: "waits for the first reading".to_owned(),
-            told: String::new(),
+            state: TargetState::new(),
             taken: Bytes::new(0),
             untold: (Bytes::new(0), Duration::ZERO),
             last: None,
@@ -169,7 +168,7 @@ impl ReclaimedCgroup {
         AgentTarget {
             loop_: AgentLoop::Reclaim,
             target: self.path.clone(),
-            state: self.state.clone(),
+            state: self.state.text().to_owned(),
             limit: AgentLimit::Reclaimed {
                 reclaimed_bytes: self.taken,
                 swapped_bytes,
@@ -300,13 +299,12 @@ impl ReclaimedCgroup {
                 self.taken = self.taken.saturating_add(freed);
                 self.untold.0 = self.untold.0.saturating_add(freed);
                 let rate = self.target.refaults_per_second();
-                self.state = format!(
+                self.state.show(format!(
                     "takes memory: {freed}{} now, {rate:.0} refaults/s",
                     describe_kind(kind)
-                );
-                if self.told != "takes" {
+                ));
+                if self.state.mark_logged("takes") {
                     self.untold.1 = now;
-                    "takes".clone_into(&mut self.told);
                     return None;
                 }
                 let is_time = now.saturating_sub(self.untold.1) >= SUMMARY;
@@ -340,7 +338,7 @@ impl ReclaimedCgroup {
     fn describe(&mut self, now: Duration, step: ReclaimStep) -> Option<String> {
         let (state, kind) = match step {
             ReclaimStep::FirstReading => {
-                "waits for the second reading".clone_into(&mut self.state);
+                self.state.show("waits for the second reading");
                 return None;
             }
             ReclaimStep::Learning(agings) => (
@@ -378,14 +376,13 @@ impl ReclaimedCgroup {
 
     /// Returns a line for the log if the kind of the state is not the one that was said last.
     fn set(&mut self, now: Duration, state: String, kind: &str) -> Option<String> {
-        self.state = state;
-        if self.told == kind {
+        let was_taking = self.state.is_logged("takes");
+        if !self.state.set(state, kind) {
             return None;
         }
-        let was_taking = self.told == "takes";
-        kind.clone_into(&mut self.told);
         let taken = if was_taking { self.sum_up(now) } else { None };
-        Some(taken.map_or_else(|| self.state.clone(), |taken| format!("{taken}; {}", self.state)))
+        let state = self.state.text();
+        Some(taken.map_or_else(|| state.to_owned(), |taken| format!("{taken}; {state}")))
     }
 }
 
