@@ -283,21 +283,19 @@ fn read_syslog(host: &HostRoot, path: &str) -> Option<(u64, KernelLog)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::host;
 
     /// A record of the monitor has the kills that a syslog reports, with their times.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a file of the test")]
     fn a_syslog_is_recorded_with_the_times_of_kills() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("var/log")).unwrap();
         let line = |time: &str| {
             format!(
                 "{time} guest earlyoom[7]: sending SIGTERM to process 4018 uid 0 \"leak\": badness 9, VmRSS 18 MiB\n"
             )
         };
         let text = line("2026-11-28T18:00:36+01:00") + &line("Nov 28 18:00:37");
-        std::fs::write(folder.path().join(SYSLOGS[0]), text).unwrap();
-        let read = complete(&HostRoot::folder(folder.path()).unwrap(), KernelLog::default());
+        let read = complete(&host([(SYSLOGS[0], text.as_str())]), KernelLog::default());
         let Entry::File(kept) = Recorded::entry(&read) else { panic!("not recorded: {read:?}") };
         let recorded = Recorded::parse(&kept).unwrap();
         // a record has no line numbers
