@@ -6,8 +6,9 @@ use std::path::Path;
 
 use pagewise_model::{Bytes, Counters, Micros};
 
+use crate::counters::find_number;
 use crate::{counters, psi};
-use pagewise_hostfs::{HostRoot, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// The counters of a memory cgroup.
 #[derive(Debug, Clone)]
@@ -47,8 +48,8 @@ impl CgroupCounters {
         } else {
             ["total_active_file", "total_inactive_file"]
         };
-        let stat = self.stat(host);
-        names.into_iter().map(|name| stat.get(name).get().map(Bytes::new)).sum()
+        let stat = host.bytes(&self.path("memory.stat")).ok()?;
+        names.into_iter().map(|name| find_number(&stat, name.as_bytes()).map(Bytes::new)).sum()
     }
 
     /// The peak memory usage of the cgroup. Version 2 has no such file before Linux 5.19.

@@ -8,7 +8,7 @@
 use pagewise_model::{Counters, Name, Reading, Source};
 
 use crate::limits::COUNTER_LINES;
-use pagewise_hostfs::text::{Line, Text, number};
+use pagewise_hostfs::text::{Line, Text, number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, Refusal, absolute_path};
 
 /// Reads the counters of a file. If it cannot be read, the result is empty and every counter gives
@@ -25,6 +25,16 @@ pub(crate) fn parse(host: &HostRoot, path: &str, read: Result<Vec<u8>, Refusal>)
         }
         Err(refusal) => Counters::unread(refusal.reading(Source::file(absolute_path(path)))),
     }
+}
+
+/// The number on the line that begins with this word, such as `oom_kill` or `MemAvailable:`. For
+/// values that are asked for every second: the other lines are not parsed.
+pub(crate) fn find_number(text: &[u8], word: &[u8]) -> Option<u64> {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let rest = lines.find_map(|line| {
+        line.strip_prefix(word).filter(|rest| rest.first().is_some_and(u8::is_ascii_whitespace))
+    })?;
+    number(words(rest).next()?)
 }
 
 fn counter(host: &HostRoot, line: &Line<'_>) -> (Name, Reading<u64>) {
@@ -59,6 +69,22 @@ mod tests {
         );
         assert_eq!(counters.get("zswpwb").get(), Some(0));
         assert_eq!(counters.get("zswpwbs").get(), None);
+    }
+
+    #[test]
+    fn one_number_is_found_by_its_whole_word() {
+        let text = b"MemFree:  1 kB\nMemAvailable:   24233328 kB\noom_kill_x 1\noom_kill 7\nlast";
+        for (word, expected) in [
+            ("MemAvailable:", Some(24_233_328)),
+            ("oom_kill", Some(7)),
+            ("kB", None),
+            ("last", None),
+            ("oom_kil", None),
+        ] {
+            assert_eq!(find_number(text, word.as_bytes()), expected, "{word}");
+        }
+        assert_eq!(find_number(b"a \nb x\n", b"a"), None);
+        assert_eq!(find_number(b"a \nb x\n", b"b"), None);
     }
 
     #[test]

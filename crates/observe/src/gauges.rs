@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use pagewise_model::{Bytes, Micros, MmStat, Zram};
 
+use crate::counters::find_number;
 use crate::snapshot::VMSTAT;
 use crate::{memory, psi, zram, zswap};
 use pagewise_hostfs::text::{number, words};
@@ -62,7 +63,8 @@ impl HostGauges<'_> {
     /// Memory that programs can still take without swapping: `MemAvailable`.
     #[must_use]
     pub fn available(self) -> Option<Bytes> {
-        memory::read(self.0).available.get()
+        let text = self.0.bytes("proc/meminfo").ok()?;
+        Some(Bytes::new(find_number(&text, b"MemAvailable:")?.checked_mul(1024)?))
     }
 
     /// Whether any swap area is active.
@@ -144,11 +146,7 @@ impl HostGauges<'_> {
     /// cgroup (`oom_kill` of `/proc/vmstat`).
     #[must_use]
     pub fn oom_kills(self) -> Option<u64> {
-        // asked for every second, so the other two hundred counters are not parsed
-        let text = self.0.bytes(VMSTAT).ok()?;
-        let at = memchr::memmem::find(&text, b"\noom_kill ")? + b"\noom_kill ".len();
-        let rest = text.get(at..)?;
-        number(rest.split(|byte| *byte == b'\n').next()?)
+        find_number(&self.0.bytes(VMSTAT).ok()?, b"oom_kill")
     }
 
     /// CPU time of the host from `/proc/stat`, in clock ticks.

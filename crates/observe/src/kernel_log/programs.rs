@@ -287,7 +287,6 @@ mod tests {
 
     /// A record of the monitor has the kills that a syslog reports, with their times.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a file of the test")]
     fn a_syslog_is_recorded_with_the_times_of_kills() {
         let line = |time: &str| {
             format!(
