@@ -120,7 +120,7 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "simulations",
         proves: "made-up trials and months of switchback with fixed seeds: false alarms, power, coverage",
         inputs: &[Crates(&["stats"]), Paths(&["crates/stats/src"])],
-        minutes: 1.2,
+        minutes: 0.3,
         runs: Runs::Tests { program: "stats", module: "simulation::" },
     },
     Group {

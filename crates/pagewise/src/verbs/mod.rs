@@ -7,6 +7,7 @@ mod apply;
 mod bench;
 mod capabilities;
 mod capture;
+mod command_output;
 mod compare;
 mod doctor;
 mod explain;

@@ -150,13 +150,12 @@ fn saved_memory_pays_if_the_work_is_the_same() {
     assert!(counts[0] >= 90 && counts[1] <= 2, "{counts:?}");
 }
 
-/// Prints the numbers of docs/agent.md, which are of 2,000 months.
+/// Prints the numbers of docs/agent.md, which are of 2,000 months (`PAGEWISE_SIMULATED_MONTHS=2000`).
 #[test]
-#[ignore = "takes a minute; the group simulations runs it"]
 #[expect(clippy::disallowed_methods, reason = "the number of months of a longer run by hand")]
 fn many_months_and_years_without_an_effect_and_the_power_of_a_month() {
     let months = std::env::var("PAGEWISE_SIMULATED_MONTHS");
-    let months: u64 = months.map_or(500, |months| months.parse().unwrap());
+    let months: u64 = months.map_or(60, |months| months.parse().unwrap());
     for course in COURSES {
         for noise in [0.03, 0.15] {
             let [pays, harms, not, unknown] = count(course, noise, Planted::default(), months);

@@ -2,7 +2,6 @@
 //! Runs the program that prints the counter of a cgroup's work. It is given to no shell, and for root
 //! it must be a program that no other user can change.
 
-use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,10 +12,10 @@ use pagewise_observe::{acts_as_root, check_trusted_file};
 use pagewise_terminal::interrupt::Stop;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::verbs::command_output::read_output;
+
 /// The agent does nothing else meanwhile.
 const LONGEST_RUN: Duration = Duration::from_secs(5);
-/// Maximum bytes that are read of its output.
-const MOST_OUTPUT: u64 = 1 << 20;
 const NAP: Duration = Duration::from_millis(10);
 
 /// What the program prints on standard output; it must end with success within [`LONGEST_RUN`].
@@ -30,16 +29,7 @@ fn run_within(limit: Duration, words: &[String], stop: &Stop) -> anyhow::Result<
         check_trusted_file(Path::new(program)).map_err(anyhow::Error::msg)?;
     }
     let mut child = start(program, arguments).context("it cannot be started")?;
-    let out = child.stdout.take();
-    let reader = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        if let Some(mut out) = out {
-            let _ = (&mut out).take(MOST_OUTPUT).read_to_end(&mut text);
-            // a program that prints more must not block on a full pipe
-            let _ = std::io::copy(&mut out, &mut std::io::sink());
-        }
-        text
-    });
+    let reader = read_output(child.stdout.take());
     let ended = wait(limit, &mut child, stop);
     // what it started and left behind holds the pipe open
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);

@@ -5,7 +5,7 @@
 //! The user's command runs in a shell, in a process group of its own, which is killed if somebody
 //! stops the program or if it takes too long.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -20,12 +20,11 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::watch::{Counters, FEWEST_RUNS, Machine, Named};
 use crate::cli::CounterSource;
+use crate::verbs::command_output::{MOST_OUTPUT, read_output};
 use crate::verbs::thp::counter::read_counter;
 
 /// Time limit for one run of the user's command.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
-/// Maximum bytes that are read of the command's output, or of a file with a counter.
-const MOST_OUTPUT: u64 = 1 << 20;
 const NAP: Duration = Duration::from_millis(20);
 
 impl CounterSource {
@@ -186,16 +185,7 @@ impl Machine for Live<'_> {
         let Some(command) = self.measure else { return Ok(None) };
         let started = Instant::now();
         let mut child = start(command).with_context(|| format!("--measure {command}"))?;
-        let out = child.stdout.take();
-        let reader = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            if let Some(mut out) = out {
-                let _ = (&mut out).take(MOST_OUTPUT).read_to_end(&mut text);
-                // a command that prints more must not block on a full pipe
-                let _ = std::io::copy(&mut out, &mut std::io::sink());
-            }
-            text
-        });
+        let reader = read_output(child.stdout.take());
         self.wait(&mut child, command)?;
         let seconds = started.elapsed().as_secs_f64();
         let text = reader.join().unwrap_or_default();
