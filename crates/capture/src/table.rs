@@ -11,6 +11,9 @@
 //! table are kept according to the values that they accept. Files of cgroups have a list of their
 //! own, because people choose the names of their folders.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use pagewise_model::knob::{Domain, KNOBS};
 
 use super::files as by;
@@ -162,10 +165,30 @@ fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)
     (rest.is_empty()).then(|| (root.to_owned(), by::redact_to_presence as Keep))
 }
 
+/// Rows of paths that cgroups and people name are elsewhere; of all others, the first row that matches counts.
 fn row_of_path(path: &str, names: &Names) -> Option<(String, Keep)> {
-    let listed =
-        ROWS.iter().find_map(|(pattern, keep)| Some((match_pattern(pattern, path, names)?, *keep)));
-    listed.or_else(|| knob_row(path, names))
+    let rows = INDEX.get(&index_key(path))?;
+    rows.iter().find_map(|(pattern, keep)| Some((match_pattern(pattern, path, names)?, *keep)))
+}
+
+/// Rows by [`index_key`].
+type Index = HashMap<(usize, &'static str), Vec<(&'static str, Keep)>>;
+
+/// The rows, and those of the settings in the table, by what a path must have in common with their pattern. A monitor
+/// compares about a thousand paths in each reading, and there are some hundred rows.
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
+    let knobs = knobs.map(|knob| (knob.path, redaction_for(knob.domain)));
+    let mut index: HashMap<_, Vec<_>> = HashMap::new();
+    for (pattern, keep) in ROWS.iter().copied().chain(knobs) {
+        index.entry(index_key(pattern)).or_default().push((pattern, keep));
+    }
+    index
+});
+
+/// The number of components of a path or pattern, and the first one, which has braces in no row.
+fn index_key(path: &str) -> (usize, &str) {
+    (path.split('/').count(), path.split('/').next().unwrap_or_default())
 }
 
 /// Returns the redacted path and the redaction for a configuration file of sysctl, tmpfiles, udev,
@@ -251,14 +274,7 @@ fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep
     Some((format!("{place}/{unit}.d/{file}"), by::redact_unit))
 }
 
-/// Returns the redacted path of a setting in the table, and how its file is redacted. Settings with
-/// free text are dropped, because the text may contain anything.
-fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
-    let mut knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
-    knobs
-        .find_map(|knob| Some((match_pattern(knob.path, path, names)?, redaction_for(knob.domain))))
-}
-
+/// How the file of a setting is redacted. One with free text is dropped, because the text may contain anything.
 fn redaction_for(domain: Domain) -> Keep {
     match domain {
         Domain::Word { .. } | Domain::Listed => by::keep_ascii,
@@ -414,6 +430,17 @@ mod tests {
             path_of("sys/fs/cgroup/memory.stat").as_deref(),
             Some("sys/fs/cgroup/memory.stat")
         );
+    }
+
+    /// The index leaves out rows that cannot match: otherwise a file would be missing in a recording.
+    #[test]
+    fn the_first_component_of_each_row_has_no_braces() {
+        for (pattern, _) in ROWS {
+            assert!(!index_key(pattern).1.contains('{'), "{pattern}");
+        }
+        let indexed: usize = INDEX.values().map(Vec::len).sum();
+        let knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}")).count();
+        assert_eq!(indexed, ROWS.len() + knobs);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! snapshots, or was read in only one of them, has no [`ProcessChange`]; a process that started
 //! recently can be recognised by [`crate::Snapshot::age`].
 
-use crate::{Bytes, Interval, Millis, Process};
+use crate::{Bytes, Interval, Millis, Process, Snapshot};
 
 /// One process as it was in both snapshots of an interval.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,17 @@ pub struct ProcessChange<'a> {
 impl Interval {
     /// The changes of every process that is known in both snapshots, in order of process id.
     pub fn process_changes(&self) -> Vec<ProcessChange<'_>> {
-        self.end.processes.list.iter().filter_map(|end| self.process_change(end)).collect()
+        let (Some(seconds), Some(before)) = (self.seconds(), self.start.as_deref()) else {
+            return Vec::new();
+        };
+        // both lists are in order of process id
+        let mut earlier = before.processes.list.iter().peekable();
+        let changes = self.end.processes.list.iter().filter_map(|end| {
+            while earlier.next_if(|start| start.pid < end.pid).is_some() {}
+            let start = earlier.next_if(|start| start.pid == end.pid)?;
+            change_between(before, start, end, seconds)
+        });
+        changes.collect()
     }
 
     /// The change of a process of the later snapshot; `None` if the earlier snapshot does not
@@ -33,13 +43,23 @@ impl Interval {
         let before = self.start.as_deref()?;
         let list = &before.processes.list;
         let start = &list[list.binary_search_by_key(&end.pid, |process| process.pid).ok()?];
-        let begun = end.start_time.get()?;
-        let same = match start.start_time.get() {
-            Some(then) => then == begun,
-            None => begun <= before.taken.uptime.get()?,
-        };
-        same.then_some(ProcessChange { start, end, seconds })
+        change_between(before, start, end, seconds)
     }
+}
+
+/// The change between two entries with the same process id; `None` if they are different processes.
+fn change_between<'a>(
+    before: &Snapshot,
+    start: &'a Process,
+    end: &'a Process,
+    seconds: f64,
+) -> Option<ProcessChange<'a>> {
+    let begun = end.start_time.get()?;
+    let same = match start.start_time.get() {
+        Some(then) => then == begun,
+        None => begun <= before.taken.uptime.get()?,
+    };
+    same.then_some(ProcessChange { start, end, seconds })
 }
 
 impl ProcessChange<'_> {
@@ -85,7 +105,7 @@ fn difference(before: Bytes, after: Bytes) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Name, Reading, Snapshot, Source};
+    use crate::{Name, Reading, Source};
 
     const MIB: u64 = 1 << 20;
 
@@ -128,6 +148,20 @@ mod tests {
         assert_eq!(change.swap_growth(), Some(22 << 20));
         assert_eq!((change.cpu_time(), change.major_faults()), (None, None));
         assert_eq!(interval.end.age(change.end), Some(Millis::new(12_000)));
+    }
+
+    /// The oracle looks each process up by itself.
+    #[test]
+    fn all_changes_are_those_of_each_process() {
+        let start = [1, 4, 7, 9, 12].map(|pid| process(pid, 5, 0, Some(u64::from(pid))));
+        let end = [2, 4, 6, 7, 12, 13].map(|pid| process(pid, 6, 0, Some(u64::from(pid) % 12)));
+        let interval = between(start.to_vec(), end.to_vec());
+        let each =
+            interval.end.processes.list.iter().filter_map(|end| interval.process_change(end));
+        let pids: Vec<u32> = each.map(|change| change.end.pid).collect();
+        let all: Vec<u32> =
+            interval.process_changes().iter().map(|change| change.start.pid).collect();
+        assert_eq!((&all[..], &all), (&[4, 7][..], &pids));
     }
 
     #[test]
