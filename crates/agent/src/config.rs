@@ -14,6 +14,9 @@
 //! [zram.zram0]
 //! flash_per_day = "1G"
 //!
+//! [ksm]
+//! least_profit = "64M"
+//!
 //! [switchback.reclaim]
 //! cgroup = "/system.slice/web.service"
 //! ```
@@ -31,6 +34,7 @@ use pagewise_stats::switchback::SwitchbackPlan;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::ksm::KsmSettings;
 use crate::reclaim::ReclaimSettings;
 use crate::switchback::{MetricSource, SwitchbackSettings};
 use crate::zram::ZramSettings;
@@ -46,6 +50,8 @@ pub struct Config {
     pub reclaim: BTreeMap<String, ReclaimSettings>,
     /// The zram devices for which the loop is switched on or off, by name.
     pub zram: BTreeMap<String, ZramSettings>,
+    /// Whether kernel same-page merging is switched on while it pays; `None` without such a section.
+    pub ksm: Option<KsmSettings>,
     /// How loops are proved, by their name.
     pub switchback: BTreeMap<String, SwitchbackSettings>,
 }
@@ -57,6 +63,7 @@ impl Default for Config {
             aging: BTreeMap::new(),
             reclaim: BTreeMap::new(),
             zram: BTreeMap::new(),
+            ksm: None,
             switchback: BTreeMap::new(),
         }
     }
@@ -78,7 +85,7 @@ impl Config {
     /// The loops that are proved.
     pub fn proved_loops(&self) -> impl Iterator<Item = (AgentLoop, &SwitchbackSettings)> {
         let settings_of = move |loop_: AgentLoop| Some((loop_, self.switchback.get(loop_.name())?));
-        AgentLoop::ALL.into_iter().filter_map(settings_of).filter(|(_, settings)| settings.is_on)
+        AgentLoop::PROVED.into_iter().filter_map(settings_of).filter(|(_, settings)| settings.is_on)
     }
 
     fn has_targets(&self, loop_: AgentLoop) -> bool {
@@ -86,7 +93,13 @@ impl Config {
             AgentLoop::Aging => self.aging_targets().next().is_some(),
             AgentLoop::Reclaim => self.reclaim_targets().next().is_some(),
             AgentLoop::Zram => self.zram_targets().next().is_some(),
+            AgentLoop::Ksm => self.ksm_settings().is_some(),
         }
+    }
+
+    /// What KSM may cost and must save, if its loop is switched on.
+    pub fn ksm_settings(&self) -> Option<KsmSettings> {
+        self.ksm.filter(|settings| settings.is_on)
     }
 
     /// The zram devices for which the loop is switched on.
@@ -148,7 +161,7 @@ const A_CGROUP: &str =
     "the path of a cgroup below /sys/fs/cgroup, such as \"/system.slice/web.service\"";
 const A_COMMAND: &str = "the absolute path of a program and its arguments, such as [\"/usr/local/bin/served\", \"--total\"]";
 
-const SECTIONS: &[&str] = &["budget", "aging", "reclaim", "zram", "switchback"];
+const SECTIONS: &[&str] = &["budget", "aging", "reclaim", "zram", "ksm", "switchback"];
 const BUDGET_KEYS: &[&str] = &["cpu_seconds_per_minute"];
 const AGING_KEYS: &[&str] = &["enabled", "refaults_per_second", "agings_per_hour", "interval"];
 const RECLAIM_KEYS: &[&str] =
@@ -163,6 +176,9 @@ const SWITCHBACK_KEYS: &[&str] = &[
     "wash_out",
     "relevant_percent",
 ];
+const KSM_KEYS: &[&str] = &["enabled", "least_profit", "cpu_percent", "interval", "retry_after"];
+const KSM_CPU_PERCENT: (f64, f64) = (0.1, 100.0);
+const RETRY: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(30 * 86_400));
 const ZRAM_KEYS: &[&str] = &["enabled", "idle_after", "recompress", "flash_per_day", "interval"];
 
 /// A configuration file that was read.
@@ -276,6 +292,7 @@ impl Reader<'_> {
                         self.add_zram(device, value, config)?;
                     }
                 }
+                name @ "ksm" => self.add_ksm(name, value, config)?,
                 name @ "switchback" => {
                     for (loop_, value) in self.table(name, value)? {
                         self.add_switchback(loop_, value, config)?;
@@ -378,7 +395,7 @@ impl Reader<'_> {
         config: &mut Config,
     ) -> Result<(), ConfigError> {
         let section = format!("switchback.{}", loop_.get_ref());
-        let loops = AgentLoop::ALL.map(AgentLoop::name);
+        let loops = AgentLoop::PROVED.map(AgentLoop::name);
         if !loops.contains(&loop_.get_ref().as_ref()) {
             return Err(self.unknown(loop_, &section, "loop", &loops));
         }
@@ -470,6 +487,29 @@ impl Reader<'_> {
                 "flash_per_day" => settings.flash_per_day = self.size(&name, value)?,
                 "interval" => settings.interval = self.duration(&name, value, LONGEST_ROUND)?,
                 _ => return Err(self.unknown(key, &name, "key", ZRAM_KEYS)),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_ksm(
+        &self,
+        section: &str,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let settings = config.ksm.get_or_insert_default();
+        for (key, value) in self.table(section, value)? {
+            let name = format!("{section}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "enabled" => settings.is_on = self.boolean(&name, value)?,
+                "least_profit" => settings.least_profit = self.size(&name, value)?,
+                "cpu_percent" => {
+                    settings.cpu_percent = self.number(&name, value, KSM_CPU_PERCENT)?;
+                }
+                "interval" => settings.interval = self.duration(&name, value, LONGEST_INTERVAL)?,
+                "retry_after" => settings.retry_after = self.duration_in(&name, value, RETRY)?,
+                _ => return Err(self.unknown(key, &name, "key", KSM_KEYS)),
             }
         }
         Ok(())
@@ -659,6 +699,32 @@ mod tests {
             interval: Duration::from_secs(60),
         };
         assert_eq!(all, [("/web", web)]);
+    }
+
+    #[test]
+    fn ksm_is_left_alone_without_a_section() {
+        assert_eq!(parse(&[file("a", "[zram.zram3]")]).unwrap().ksm_settings(), None);
+        let named = parse(&[file("a", "[ksm]")]).unwrap();
+        assert_eq!(named.ksm_settings(), Some(KsmSettings::default()));
+        let first = "[ksm]\nleast_profit = '64M'\ncpu_percent = 2\nretry_after = '2h'";
+        let off = "[ksm]\nenabled = false";
+        let third = "[ksm]\ninterval = '5s'";
+        let both = parse(&[file("a", first), file("c", third)]).unwrap();
+        let expected = KsmSettings {
+            is_on: true,
+            least_profit: Bytes::new(64 << 20),
+            cpu_percent: 2.0,
+            interval: Duration::from_secs(5),
+            retry_after: Duration::from_secs(7200),
+        };
+        assert_eq!(both.ksm_settings(), Some(expected));
+        let all = [file("a", first), file("b", off), file("c", third)];
+        assert_eq!(parse(&all).unwrap().ksm_settings(), None);
+        let why = refused("[ksm]\ncpu_percent = 0");
+        assert_eq!(why, "a.toml:2: ksm.cpu_percent: expected a number from 0.1 to 100, found 0");
+        assert!(refused("[ksm]\nleast_profits = '1M'").ends_with("did you mean least_profit?"));
+        let why = refused("[switchback.ksm]\ncgroup = '/web'");
+        assert!(why.contains("no such loop is known; expected one of aging"), "{why}");
     }
 
     #[test]

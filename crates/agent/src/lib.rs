@@ -9,6 +9,7 @@ mod aging;
 mod budget;
 mod config;
 mod flash;
+mod ksm;
 mod managers;
 mod reclaim;
 mod switchback;
@@ -18,7 +19,8 @@ pub use aging::{AgingStep, AgingTarget, Youngest};
 pub use budget::CpuBudget;
 pub use config::{AgingSettings, Config, ConfigError, ConfigFile, parse};
 pub use flash::FlashAccount;
-pub use managers::other_manager;
+pub use ksm::{KsmReading, KsmSettings, KsmStep, KsmTarget, describe_profit};
+pub use managers::{ksm_manager, other_manager};
 pub use reclaim::{
     IdleMemory, ReclaimReading, ReclaimSettings, ReclaimStep, ReclaimTarget, SLICE, SwapRoom,
 };

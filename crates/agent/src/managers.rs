@@ -28,6 +28,12 @@ pub fn other_manager<'a>(
     })
 }
 
+/// The program that switches kernel same-page merging on and off, if one of these runs. It is a service
+/// of virtualization hosts (package ksm-control-scripts, earlier qemu-kvm).
+pub fn ksm_manager<'a>(processes: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
+    processes.into_iter().any(|process| process == "ksmtuned").then_some("ksmtuned")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,7 @@
 pub mod groups;
 pub mod growth;
 pub mod io_limit;
+pub mod ksm;
 pub mod kubernetes;
 pub mod memory_files;
 pub mod protection;

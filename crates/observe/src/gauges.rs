@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{Bytes, Micros, MmStat, Zram};
+use pagewise_model::{Bytes, Ksm, Micros, MmStat, Zram};
 
 use crate::counters::find_number;
 use crate::snapshot::VMSTAT;
-use crate::{memory, psi, zram, zswap};
+use crate::{ksm, memory, psi, zram, zswap};
 use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
@@ -65,6 +65,12 @@ impl HostGauges<'_> {
     pub fn available(self) -> Option<Bytes> {
         let text = self.0.bytes("proc/meminfo").ok()?;
         Some(Bytes::new(find_number(&text, b"MemAvailable:")?.checked_mul(1024)?))
+    }
+
+    /// Settings and counters of kernel same-page merging.
+    #[must_use]
+    pub fn ksm(self) -> Ksm {
+        ksm::read(self.0)
     }
 
     /// Whether any swap area is active.

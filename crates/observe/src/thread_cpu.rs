@@ -32,6 +32,12 @@ impl ThreadCpu {
         Self { threads: khugepaged_pid(host).get().into_iter().collect() }
     }
 
+    /// The thread of ksmd, which merges identical pages.
+    #[must_use]
+    pub fn ksmd(host: &HostRoot) -> Self {
+        Self::read_named(host, |name| name == b"ksmd")
+    }
+
     /// Kernel threads with a matching name; programs are excluded, because they may have any name.
     fn read_named(host: &HostRoot, is_it: impl Fn(&[u8]) -> bool) -> Self {
         let name = |pid: u32| host.bytes(&format!("proc/{pid}/comm"));

@@ -30,6 +30,7 @@ mod tried;
 mod wanted;
 mod zram_files;
 
+use pagewise_model::TrialSetting;
 use pagewise_model::plan::{Declined, Goal, Plan, PlannedMachine, Step};
 use sha2::{Digest, Sha256};
 
@@ -55,11 +56,22 @@ pub fn names() -> Vec<&'static str> {
 
 /// Makes the plan for this host, with its steps and its declined changes.
 pub fn make_plan(request: &Request<'_>) -> Plan {
+    make_plan_with(request, |context, draft| add_steps(request, context, draft))
+}
+
+/// Makes a plan of a single step: it changes this setting of the running kernel, and writes no file, so
+/// that the setting has its earlier value after a reboot. The requested changes of `request` do not
+/// count. The plan has no step if the setting has this value, or if there is a reason against the change.
+pub fn make_temporary_plan(request: &Request<'_>, setting: &TrialSetting, reason: &str) -> Plan {
+    make_plan_with(request, |context, draft| wanted::set(context, draft, setting, reason))
+}
+
+fn make_plan_with(request: &Request<'_>, add: impl FnOnce(&Context<'_>, &mut Draft)) -> Plan {
     let context = Context::new(request);
     let mut draft = Draft::default();
     match context.reason_against_changes() {
         Some(why) => draft.decline("any change", why),
-        None => add_steps(request, &context, &mut draft),
+        None => add(&context, &mut draft),
     }
     let Draft { mut steps, drains, declined, .. } = draft;
     steps.extend(drains);

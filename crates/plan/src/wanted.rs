@@ -54,7 +54,8 @@ fn add_huge_pages(context: &Context<'_>, draft: &mut Draft, policy: &str) {
     }
 }
 
-fn set(context: &Context<'_>, draft: &mut Draft, setting: &TrialSetting, reason: &str) {
+/// Adds a step that changes one setting of the running kernel.
+pub(crate) fn set(context: &Context<'_>, draft: &mut Draft, setting: &TrialSetting, reason: &str) {
     let doc = context.knob_reading(&setting.knob).map_or("", |reading| reading.knob.doc);
     let request = SettingRequest {
         id: setting.knob.clone().into(),

@@ -3,10 +3,9 @@
 //!
 //! The kernel keeps a record of 64 bytes for each scanned page, and saves a page for each merged
 //! page. With pages of 4 KiB, KSM therefore loses memory if fewer than one in 64 pages is merged.
-//! Source: the kernel's `Documentation/admin-guide/mm/ksm.rst`, whose formula is used on kernels
-//! without `general_profit` (before 6.4).
 
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Pages, Severity, Snapshot};
+use pagewise_facts::ksm::{profit, tracked_pages};
+use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -24,8 +23,6 @@ pub(super) const RULE: Rule = Rule {
 const SETTLED_SCANS: u64 = 2;
 /// Minimum loss in bytes for a finding: the size of the kernel's records for 64 MiB of memory.
 const WORTH: Bytes = Bytes::new(1 << 20);
-/// Size of the kernel's record of one scanned page (`struct ksm_rmap_item` of a 64-bit kernel).
-const RECORD: Bytes = Bytes::new(64);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
@@ -59,25 +56,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 /// Returns how many bytes KSM uses more than it saves; `None` if KSM saves memory or if the values
 /// are unknown.
 fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
-    let profit = match ksm.general_profit_bytes.get() {
-        Some(profit) => i128::from(profit),
-        None => computed_profit(ksm, page)?,
-    };
-    u64::try_from(-profit).ok().map(Bytes::new)
-}
-
-/// Number of pages for which KSM keeps a record: shared, unshared, and volatile pages (those that
-/// change too often to be merged).
-fn tracked_pages(ksm: &Ksm) -> Option<Pages> {
-    let others = [&ksm.pages_shared, &ksm.pages_unshared, &ksm.pages_volatile];
-    let others: Pages = others.into_iter().filter_map(pagewise_model::Reading::get).sum();
-    Some(others.saturating_add(ksm.pages_sharing.get()?))
-}
-
-fn computed_profit(ksm: &Ksm, page: Bytes) -> Option<i128> {
-    let sharing = ksm.pages_sharing.get()?;
-    let records = tracked_pages(ksm)?.to_bytes(RECORD);
-    Some(i128::from(sharing.to_bytes(page).get()) - i128::from(records.get()))
+    u64::try_from(-i128::from(profit(ksm, page)?)).ok().map(Bytes::new)
 }
 
 fn proof(ksm: &Ksm) -> Vec<Evidence> {
@@ -102,6 +81,8 @@ fn next(ksm: &Ksm) -> Vec<String> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use pagewise_model::Pages;
+
     use super::*;
     use crate::testing::{assert_silent, calm, erase, file, only, with};
 

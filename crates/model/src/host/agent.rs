@@ -17,11 +17,14 @@ pub enum AgentLoop {
     Reclaim,
     /// Recompresses unused pages of a zram device, and writes them to its backing device.
     Zram,
+    /// Switches kernel same-page merging on while it pays.
+    Ksm,
 }
 
 impl AgentLoop {
-    /// All loops.
-    pub const ALL: [Self; 3] = [Self::Aging, Self::Reclaim, Self::Zram];
+    /// The loops that can be switched on and off to find out whether they pay. What KSM has merged
+    /// stays merged when it is switched off, so blocks without it would show nothing.
+    pub const PROVED: [Self; 3] = [Self::Aging, Self::Reclaim, Self::Zram];
 
     /// Its name, which is also that of its section in the configuration.
     pub const fn name(self) -> &'static str {
@@ -29,17 +32,18 @@ impl AgentLoop {
             Self::Aging => "aging",
             Self::Reclaim => "reclaim",
             Self::Zram => "zram",
+            Self::Ksm => "ksm",
         }
     }
 }
 
 /// Something for which a loop is switched on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentTarget {
     /// The loop.
     #[serde(rename = "loop")]
     pub loop_: AgentLoop,
-    /// What it is switched on for: the path of a cgroup, or the name of a zram device.
+    /// What it is switched on for: the path of a cgroup, the name of a zram device, or `ksm`.
     pub target: String,
     /// What the loop does about it now, and why, as a sentence for people.
     pub state: String,
@@ -49,7 +53,7 @@ pub struct AgentTarget {
 }
 
 /// A limit on what a loop does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum AgentLimit {
     /// A number of actions in an hour.
@@ -65,6 +69,17 @@ pub enum AgentLimit {
         flash_bytes_today: Bytes,
         /// Bytes that may be written in a day.
         flash_bytes_per_day: Bytes,
+    },
+    /// What kernel same-page merging saves and costs.
+    Merging {
+        /// Bytes that it saves, those of its own records subtracted; negative if it costs more than it saves, `null`
+        /// if it is off or that is not known.
+        profit_bytes: Option<i64>,
+        /// The share of a CPU that its thread used between the last two readings, in percent; `null` if it is not
+        /// known.
+        cpu_percent: Option<f64>,
+        /// The share that it may use, in percent.
+        cpu_percent_limit: f64,
     },
     /// Memory that was taken from a cgroup, and what of it is in swap.
     Reclaimed {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise agent`: reads named cgroups and zram devices again and again, and acts on those that
+//! `pagewise agent`: reads named cgroups, zram devices and KSM again and again, and acts on those that
 //! need it.
 //!
 //! `pagewise_agent` decides; here is the loop with a clock, which reads, acts and records. A killed
@@ -8,6 +8,7 @@
 mod cgroup;
 mod configuration;
 mod device;
+mod ksm;
 mod metric_command;
 mod proof;
 mod reclaim;
@@ -38,6 +39,7 @@ use crate::cli;
 use cgroup::{Cgroup, Surroundings};
 use configuration::Loaded;
 use device::{Device, DeviceRound, Flash, describe_time};
+use ksm::{Ksm, KsmRound};
 use proof::{Proof, ProofRound, Records, describe_measured};
 use reclaim::{ReclaimRound, ReclaimedCgroup, SwapState};
 
@@ -75,6 +77,7 @@ pub(super) fn run(
     agent.write_status();
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     agent.go_on();
+    agent.end_ksm();
     agent.decide(None, "ended".to_owned());
     agent.write_status();
     Ok(Outcome::Done)
@@ -110,10 +113,12 @@ fn count_targets(loaded: &Loaded) -> String {
         .then(|| format!("reclaim is switched on for {}", count(reclaimed, "cgroup")));
     let zram = (devices > 0)
         .then(|| format!("the loop for zram is switched on for {}", count(devices, "device")));
+    let ksm = config.ksm_settings().map(|_| "KSM is switched on while it pays".to_owned());
     let proved: Vec<&str> = config.proved_loops().map(|(loop_, _)| loop_.name()).collect();
     let proved = (!proved.is_empty())
         .then(|| format!("switchback proves whether {} pays", proved.join(" and ")));
-    let all: Vec<String> = aging.into_iter().chain(reclaim).chain(zram).chain(proved).collect();
+    let all: Vec<String> =
+        aging.into_iter().chain(reclaim).chain(zram).chain(ksm).chain(proved).collect();
     match (all.is_empty(), loaded.paths.is_empty()) {
         (false, _) => all.join("; "),
         (true, false) => "nothing is switched on".to_owned(),
@@ -161,6 +166,15 @@ fn describe(loaded: &Loaded) -> String {
             describe_time(settings.interval)
         ));
     }
+    if let Some(settings) = loaded.config.ksm_settings() {
+        text.push_str(&format!(
+            "  KSM: must save at least {}, with at most {} % of a CPU; read every {}, tried again after {}\n",
+            settings.least_profit,
+            settings.cpu_percent,
+            describe_time(settings.interval),
+            describe_time(settings.retry_after)
+        ));
+    }
     for (loop_, settings) in loaded.config.proved_loops() {
         text.push_str(&format!(
             "  {}: on and off in blocks of {}, of which the first {} do not count; compares the {}\n",
@@ -196,6 +210,7 @@ struct Agent {
     /// CPU time of a refault, and when it was measured.
     refault_cost: Option<(Duration, Duration)>,
     devices: Vec<Device>,
+    ksm: Option<Ksm>,
     /// Empty with `--dry-run`, which keeps nothing and switches nothing.
     proofs: Vec<Proof>,
     records: Records,
@@ -248,6 +263,7 @@ impl Agent {
             swap: SwapState::default(),
             refault_cost: None,
             devices: Vec::new(),
+            ksm: None,
             proofs: Vec::new(),
             records,
             flash,
@@ -295,6 +311,14 @@ impl Agent {
                 None => Device::new(name, settings),
             };
             self.devices.push(device);
+        }
+        match (self.loaded.config.ksm_settings(), self.ksm.take()) {
+            (Some(settings), Some(ksm)) => self.ksm = Some(ksm.with(settings)),
+            (Some(settings), None) => self.ksm = Some(Ksm::new(settings)),
+            (None, before) => {
+                self.ksm = before;
+                self.end_ksm();
+            }
         }
         Ok(())
     }
@@ -348,9 +372,25 @@ impl Agent {
         }
     }
 
+    /// Switches KSM off if the agent has switched it on.
+    fn end_ksm(&mut self) {
+        let lines = self.ksm.take().map(|ksm| ksm.end()).unwrap_or_default();
+        self.decide_about_ksm(lines);
+    }
+
+    fn decide_about_ksm(&mut self, lines: Vec<String>) {
+        for line in lines {
+            self.decide(Some("ksm".to_owned()), line);
+        }
+    }
+
     /// Undoes what a killed agent, or another killed run, left behind.
     fn undo_left_behind(&mut self) {
-        if self.is_dry || self.devices.is_empty() {
+        if self.is_dry {
+            return;
+        }
+        self.decide_about_ksm(ksm::undo_left_behind());
+        if self.devices.is_empty() {
             return;
         }
         match recover(&state_folder(), Conflicts::Keep) {
@@ -372,7 +412,8 @@ impl Agent {
     fn have_all_decided(&self) -> bool {
         let cgroups = self.cgroups.iter().all(|cgroup| cgroup.has_decided);
         let reclaimed = self.reclaimed.iter().all(|cgroup| cgroup.has_decided);
-        cgroups && reclaimed && self.devices.iter().all(|device| device.has_decided)
+        let ksm = self.ksm.as_ref().is_none_or(|ksm| ksm.has_decided);
+        cgroups && reclaimed && ksm && self.devices.iter().all(|device| device.has_decided)
     }
 
     fn read_configuration(&mut self) {
@@ -424,8 +465,12 @@ impl Agent {
         let is_device_due = self.devices.iter().any(|device| device.is_due(now));
         let is_cgroup_due = self.cgroups.iter().any(|cgroup| cgroup.is_due(now));
         let is_reclaim_due = self.reclaimed.iter().any(|cgroup| cgroup.is_due(now));
-        if is_cgroup_due || is_reclaim_due {
+        let is_ksm_due = self.ksm.as_ref().is_some_and(|ksm| ksm.is_due(now));
+        if is_cgroup_due || is_reclaim_due || is_ksm_due {
             self.look_around(now);
+        }
+        if is_ksm_due {
+            self.handle_ksm(now);
         }
         if is_cgroup_due {
             self.handle_cgroups();
@@ -437,7 +482,7 @@ impl Agent {
             self.handle_devices();
         }
         self.count_cpu();
-        is_proof_due || is_cgroup_due || is_reclaim_due || is_device_due
+        is_proof_due || is_cgroup_due || is_reclaim_due || is_ksm_due || is_device_due
     }
 
     fn may_go_on(&mut self) -> bool {
@@ -530,6 +575,18 @@ impl Agent {
                 self.decide(Some(path), line);
             }
         }
+    }
+
+    fn handle_ksm(&mut self, now: Duration) {
+        let Some(ksm) = &mut self.ksm else { return };
+        let lines = ksm.handle(&KsmRound {
+            host: &self.host,
+            processes: &self.surroundings.processes,
+            stop: &self.stop,
+            now,
+            is_dry: self.is_dry,
+        });
+        self.decide_about_ksm(lines);
     }
 
     fn handle_cgroups(&mut self) {
@@ -653,7 +710,9 @@ impl Agent {
     fn target_statuses(&self, now: Duration) -> Vec<AgentTarget> {
         let cgroups = self.cgroups.iter().map(|cgroup| cgroup.status(now));
         let reclaimed = self.reclaimed.iter().map(ReclaimedCgroup::status);
-        cgroups.chain(reclaimed).chain(self.devices.iter().map(Device::status)).collect()
+        let devices = self.devices.iter().map(Device::status);
+        let ksm = self.ksm.iter().map(Ksm::status);
+        cgroups.chain(reclaimed).chain(devices).chain(ksm).collect()
     }
 
     /// Says an error of the agent's own files when it changes; the agent goes on without them.

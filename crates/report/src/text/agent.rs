@@ -184,6 +184,18 @@ fn print_target(page: &mut Page, target: &AgentTarget) {
         AgentLimit::Flash { flash_bytes_today, flash_bytes_per_day } => {
             format!("{flash_bytes_today} written to flash today, of {flash_bytes_per_day} allowed")
         }
+        AgentLimit::Merging { profit_bytes, cpu_percent, cpu_percent_limit } => {
+            let profit = match profit_bytes {
+                Some(loss @ ..0) => {
+                    format!("costs {} more than it saves", Bytes::new(loss.unsigned_abs()))
+                }
+                Some(profit) => format!("saves {}", Bytes::new(profit.unsigned_abs())),
+                None => "saves nothing now, or that is not known".to_owned(),
+            };
+            let used =
+                cpu_percent.map(|used| format!("{used:.1} % of a CPU, ")).unwrap_or_default();
+            format!("{profit}; {used}{cpu_percent_limit} % of a CPU allowed")
+        }
         AgentLimit::Reclaimed { reclaimed_bytes, swapped_bytes, uncharged_bytes, floor_bytes } => {
             let copies = uncharged_bytes
                 .map(|bytes| format!(", in {bytes} of RAM that no cgroup is charged for"))
