@@ -34,6 +34,7 @@ use pagewise_stats::switchback::SwitchbackPlan;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::guard::GuardSettings;
 use crate::ksm::KsmSettings;
 use crate::reclaim::ReclaimSettings;
 use crate::switchback::{MetricSource, SwitchbackSettings};
@@ -52,6 +53,8 @@ pub struct Config {
     pub zram: BTreeMap<String, ZramSettings>,
     /// Whether kernel same-page merging is switched on while it pays; `None` without such a section.
     pub ksm: Option<KsmSettings>,
+    /// What stops all loops; `None` without such a section.
+    pub guard: Option<GuardSettings>,
     /// How loops are proved, by their name.
     pub switchback: BTreeMap<String, SwitchbackSettings>,
 }
@@ -64,6 +67,7 @@ impl Default for Config {
             reclaim: BTreeMap::new(),
             zram: BTreeMap::new(),
             ksm: None,
+            guard: None,
             switchback: BTreeMap::new(),
         }
     }
@@ -100,6 +104,11 @@ impl Config {
     /// What KSM may cost and must save, if its loop is switched on.
     pub fn ksm_settings(&self) -> Option<KsmSettings> {
         self.ksm.filter(|settings| settings.is_on)
+    }
+
+    /// What stops all loops, if that is switched on.
+    pub fn guard_settings(&self) -> Option<GuardSettings> {
+        self.guard.filter(|settings| settings.is_on)
     }
 
     /// The zram devices for which the loop is switched on.
@@ -161,7 +170,7 @@ const A_CGROUP: &str =
     "the path of a cgroup below /sys/fs/cgroup, such as \"/system.slice/web.service\"";
 const A_COMMAND: &str = "the absolute path of a program and its arguments, such as [\"/usr/local/bin/served\", \"--total\"]";
 
-const SECTIONS: &[&str] = &["budget", "aging", "reclaim", "zram", "ksm", "switchback"];
+const SECTIONS: &[&str] = &["budget", "aging", "reclaim", "zram", "ksm", "guard", "switchback"];
 const BUDGET_KEYS: &[&str] = &["cpu_seconds_per_minute"];
 const AGING_KEYS: &[&str] = &["enabled", "refaults_per_second", "agings_per_hour", "interval"];
 const RECLAIM_KEYS: &[&str] =
@@ -176,6 +185,9 @@ const SWITCHBACK_KEYS: &[&str] = &[
     "wash_out",
     "relevant_percent",
 ];
+const GUARD_KEYS: &[&str] = &["enabled", "undo", "watch", "stall_percent", "lasts", "interval"];
+const STALL_PERCENT: (f64, f64) = (0.1, 100.0);
+const SHORTEST_WATCH: Duration = Duration::from_secs(60);
 const KSM_KEYS: &[&str] = &["enabled", "least_profit", "cpu_percent", "interval", "retry_after"];
 const KSM_CPU_PERCENT: (f64, f64) = (0.1, 100.0);
 const RETRY: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(30 * 86_400));
@@ -293,6 +305,7 @@ impl Reader<'_> {
                     }
                 }
                 name @ "ksm" => self.add_ksm(name, value, config)?,
+                name @ "guard" => self.add_guard(name, value, config)?,
                 name @ "switchback" => {
                     for (loop_, value) in self.table(name, value)? {
                         self.add_switchback(loop_, value, config)?;
@@ -487,6 +500,32 @@ impl Reader<'_> {
                 "flash_per_day" => settings.flash_per_day = self.size(&name, value)?,
                 "interval" => settings.interval = self.duration(&name, value, LONGEST_ROUND)?,
                 _ => return Err(self.unknown(key, &name, "key", ZRAM_KEYS)),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_guard(
+        &self,
+        section: &str,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let settings = config.guard.get_or_insert_default();
+        for (key, value) in self.table(section, value)? {
+            let name = format!("{section}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "enabled" => settings.is_on = self.boolean(&name, value)?,
+                "undo" => settings.undoes = self.boolean(&name, value)?,
+                "watch" => {
+                    settings.watch = self.duration_in(&name, value, (SHORTEST_WATCH, RETRY.1))?;
+                }
+                "stall_percent" => {
+                    settings.stall_percent = self.number(&name, value, STALL_PERCENT)?;
+                }
+                "lasts" => settings.lasts = self.duration(&name, value, LONGEST_ROUND)?,
+                "interval" => settings.interval = self.duration(&name, value, LONGEST_INTERVAL)?,
+                _ => return Err(self.unknown(key, &name, "key", GUARD_KEYS)),
             }
         }
         Ok(())
@@ -725,6 +764,26 @@ mod tests {
         assert!(refused("[ksm]\nleast_profits = '1M'").ends_with("did you mean least_profit?"));
         let why = refused("[switchback.ksm]\ncgroup = '/web'");
         assert!(why.contains("no such loop is known; expected one of aging"), "{why}");
+    }
+
+    #[test]
+    fn a_guard_undoes_nothing_until_that_is_asked_for() {
+        assert_eq!(parse(&[file("a", "[ksm]")]).unwrap().guard_settings(), None);
+        let named = parse(&[file("a", "[guard]")]).unwrap();
+        assert_eq!(named.guard_settings(), Some(GuardSettings::default()));
+        let text = "[guard]\nundo = true\nwatch = '2h'\nstall_percent = 20\nlasts = '30s'\ninterval = '5s'";
+        let expected = GuardSettings {
+            is_on: true,
+            undoes: true,
+            watch: Duration::from_secs(7200),
+            stall_percent: 20.0,
+            lasts: Duration::from_secs(30),
+            interval: Duration::from_secs(5),
+        };
+        assert_eq!(parse(&[file("a", text)]).unwrap().guard_settings(), Some(expected));
+        let off = [file("a", text), file("b", "[guard]\nenabled = false")];
+        assert_eq!(parse(&off).unwrap().guard_settings(), None);
+        assert!(refused("[guard]\nundoes = true").ends_with("did you mean undo?"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod aging;
 mod budget;
 mod config;
 mod flash;
+mod guard;
 mod ksm;
 mod managers;
 mod reclaim;
@@ -19,6 +20,7 @@ pub use aging::{AgingStep, AgingTarget, Youngest};
 pub use budget::CpuBudget;
 pub use config::{AgingSettings, Config, ConfigError, ConfigFile, parse};
 pub use flash::FlashAccount;
+pub use guard::{Guard, GuardReading, GuardSettings};
 pub use ksm::{KsmReading, KsmSettings, KsmStep, KsmTarget, describe_profit};
 pub use managers::{ksm_manager, other_manager};
 pub use reclaim::{

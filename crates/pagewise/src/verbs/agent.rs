@@ -8,6 +8,7 @@
 mod cgroup;
 mod configuration;
 mod device;
+mod guard;
 mod ksm;
 mod metric_command;
 mod proof;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use pagewise_agent::{CpuBudget, FlashAccount};
+use pagewise_agent::{CpuBudget, FlashAccount, Guard};
 use pagewise_apply::{AgentFiles, Conflicts, read_agent_status, recover, state_folder};
 use pagewise_model::{
     AgentDecision, AgentLoop, AgentReport, AgentStatus, AgentTarget, Interval, Name, Refusal,
@@ -114,11 +115,18 @@ fn count_targets(loaded: &Loaded) -> String {
     let zram = (devices > 0)
         .then(|| format!("the loop for zram is switched on for {}", count(devices, "device")));
     let ksm = config.ksm_settings().map(|_| "KSM is switched on while it pays".to_owned());
+    let guard = config.guard_settings().map(|_| "all loops pause when memory is short".to_owned());
     let proved: Vec<&str> = config.proved_loops().map(|(loop_, _)| loop_.name()).collect();
     let proved = (!proved.is_empty())
         .then(|| format!("switchback proves whether {} pays", proved.join(" and ")));
-    let all: Vec<String> =
-        aging.into_iter().chain(reclaim).chain(zram).chain(ksm).chain(proved).collect();
+    let all: Vec<String> = aging
+        .into_iter()
+        .chain(reclaim)
+        .chain(zram)
+        .chain(ksm)
+        .chain(guard)
+        .chain(proved)
+        .collect();
     match (all.is_empty(), loaded.paths.is_empty()) {
         (false, _) => all.join("; "),
         (true, false) => "nothing is switched on".to_owned(),
@@ -175,6 +183,16 @@ fn describe(loaded: &Loaded) -> String {
             describe_time(settings.retry_after)
         ));
     }
+    if let Some(settings) = loaded.config.guard_settings() {
+        let plan = if settings.undoes { "undone" } else { "named" };
+        text.push_str(&format!(
+            "  guard: memory is short after a kill, or when all tasks wait for it for {} % of the time for {}; a plan \
+             of the last {} is {plan}\n",
+            settings.stall_percent,
+            describe_time(settings.lasts),
+            describe_time(settings.watch)
+        ));
+    }
     for (loop_, settings) in loaded.config.proved_loops() {
         text.push_str(&format!(
             "  {}: on and off in blocks of {}, of which the first {} do not count; compares the {}\n",
@@ -211,6 +229,7 @@ struct Agent {
     refault_cost: Option<(Duration, Duration)>,
     devices: Vec<Device>,
     ksm: Option<Ksm>,
+    guard: Option<Guard>,
     /// Empty with `--dry-run`, which keeps nothing and switches nothing.
     proofs: Vec<Proof>,
     records: Records,
@@ -264,6 +283,7 @@ impl Agent {
             refault_cost: None,
             devices: Vec::new(),
             ksm: None,
+            guard: None,
             proofs: Vec::new(),
             records,
             flash,
@@ -312,6 +332,13 @@ impl Agent {
             };
             self.devices.push(device);
         }
+        self.guard = match (self.loaded.config.guard_settings(), self.guard.take()) {
+            (Some(settings), Some(mut guard)) => {
+                guard.set(settings);
+                Some(guard)
+            }
+            (settings, _) => settings.map(Guard::new),
+        };
         match (self.loaded.config.ksm_settings(), self.ksm.take()) {
             (Some(settings), Some(ksm)) => self.ksm = Some(ksm.with(settings)),
             (Some(settings), None) => self.ksm = Some(Ksm::new(settings)),
@@ -465,6 +492,10 @@ impl Agent {
         let is_device_due = self.devices.iter().any(|device| device.is_due(now));
         let is_cgroup_due = self.cgroups.iter().any(|cgroup| cgroup.is_due(now));
         let is_reclaim_due = self.reclaimed.iter().any(|cgroup| cgroup.is_due(now));
+        let is_guard_due = self.guard.as_ref().is_some_and(|guard| guard.is_due(now));
+        if is_guard_due {
+            self.handle_guard(now);
+        }
         let is_ksm_due = self.ksm.as_ref().is_some_and(|ksm| ksm.is_due(now));
         if is_cgroup_due || is_reclaim_due || is_ksm_due {
             self.look_around(now);
@@ -482,7 +513,8 @@ impl Agent {
             self.handle_devices();
         }
         self.count_cpu();
-        is_proof_due || is_cgroup_due || is_reclaim_due || is_ksm_due || is_device_due
+        let is_loop_due = is_cgroup_due || is_reclaim_due || is_ksm_due || is_device_due;
+        is_proof_due || is_guard_due || is_loop_due
     }
 
     fn may_go_on(&mut self) -> bool {
@@ -518,8 +550,12 @@ impl Agent {
         }
     }
 
-    /// Why a loop does nothing now, because it is proved; `None` if it may act.
+    /// Why a loop does nothing now, because memory was short or because it is proved; `None` if it may act.
     fn describe_off(&self, loop_: AgentLoop) -> Option<String> {
+        let now = self.start.elapsed();
+        if self.guard.as_ref().is_some_and(|guard| guard.paused_until(now).is_some()) {
+            return Some("pauses: memory was short on this host within the last hour".to_owned());
+        }
         let proof = self.proofs.iter().find(|proof| proof.loop_ == loop_)?;
         proof.describe_off(unix_now())
     }
@@ -574,6 +610,13 @@ impl Agent {
                 let path = cgroup.path.clone();
                 self.decide(Some(path), line);
             }
+        }
+    }
+
+    fn handle_guard(&mut self, now: Duration) {
+        let Some(guard) = &mut self.guard else { return };
+        for line in guard::handle(guard, &self.host, now, unix_now(), self.is_dry) {
+            self.decide(None, line);
         }
     }
 

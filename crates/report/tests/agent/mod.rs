@@ -45,6 +45,16 @@ pub(crate) fn report() -> AgentReport {
                 flash_bytes_per_day: Bytes::new(1 << 30),
             },
         },
+        AgentTarget {
+            loop_: AgentLoop::Ksm,
+            target: "ksm".to_owned(),
+            state: "on: saves 62.7 MiB, for 0.6 % of a CPU".to_owned(),
+            limit: AgentLimit::Merging {
+                profit_bytes: Some(65_800_000),
+                cpu_percent: Some(0.6),
+                cpu_percent_limit: 5.0,
+            },
+        },
     ];
     let decisions = vec![
         decision(0, None, "started; aging is switched on for 2 cgroups"),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pages of the cgroups when that helps, reclaim \
-    their unused memory, and take unused pages of the devices out of RAM. Runs until it is stopped; needs root.\n\n\
+    their unused memory, take unused pages of the devices out of RAM, and switch KSM on while it pays. Runs until it is stopped; needs root.\n\n\
     The agent does nothing unless a file switches it on: /etc/pagewise/agent.toml, then the files *.toml and *.conf in \
     /etc/pagewise/agent.toml.d in the order of their names. A later file changes single keys of an earlier one:\n\n  \
     [budget]\n  \
@@ -28,7 +28,13 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     idle_after = \"1h\"                      # pages unused for this long; from 2s to 24h\n  \
     recompress = true                      # if the device has an algorithm for it (recomp_algorithm)\n  \
     flash_per_day = \"1G\"                   # at most, to its backing device; without this key nothing is written\n  \
-    interval = \"5m\"                        # between two rounds; from 2s to 1h\n\n\
+    interval = \"5m\"                        # between two rounds; from 2s to 1h\n\n  \
+    [ksm]                                  # switches KSM on, and off again if merging does not pay\n  \
+    enabled = true\n  \
+    least_profit = \"16M\"                   # what it must save, its own records subtracted\n  \
+    cpu_percent = 5                        # of a CPU, at most, for its thread; from 0.1 to 100\n  \
+    interval = \"1m\"                        # between two readings; from 2s to 10m\n  \
+    retry_after = \"24h\"                    # after it did not pay; from 1h to 720h; doubles, up to eightfold\n\n\
     [switchback.reclaim]                   # or aging, zram: does the loop pay? It is switched on and off in random order\n  \
     enabled = true\n  \
     cgroup = \"/system.slice/web.service\"  # its work, memory and refaults are compared; required\n  \

@@ -251,7 +251,7 @@ fn describe_not_undone(error: anyhow::Error) -> String {
 }
 
 /// Whether an agent made this plan.
-fn is_own(plan: &InForce) -> bool {
+pub(super) fn is_own(plan: &InForce) -> bool {
     let [step] = &plan.plan.steps[..] else { return false };
     let is_switch = matches!(&step.change, Change::SetKnob { target, .. } if target == KNOB);
     is_switch && step.reason.starts_with(REASON)
