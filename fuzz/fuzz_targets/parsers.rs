@@ -51,6 +51,7 @@ const LONGEST_PLAN: usize = 8192;
 /// The seeds have three headers and a note.
 const LONGEST_CORE: usize = 1024;
 const LONGEST_SETTINGS: usize = 256;
+const LONGEST_COUNTER: usize = 512;
 
 struct Target {
     name: &'static str,
@@ -92,10 +93,26 @@ fn targets() -> impl Iterator<Item = Target> {
         other("plan", LONGEST_PLAN, plan, || vec![pagewise_apply::fuzzing::plan_seed()]),
         other("core", LONGEST_CORE, pagewise_sample::fuzzing::run, pagewise_sample::fuzzing::seeds),
         other("doctor-settings", LONGEST_SETTINGS, doctor_settings, doctor_settings_seeds),
+        other("counter", LONGEST_COUNTER, counter, counter_seeds),
         other("command-line", command_line::LONGEST, command_line::run, command_line::seeds),
     ];
     let lab = TARGETS.iter().map(move |it| other(it.name, it.longest, it.run, it.seeds));
     parsers().map(host).chain(ours).chain(lab)
+}
+
+/// The counter of a user's program, by which the agent judges its loops.
+fn counter(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    for name in [None, Some("requests_total")] {
+        let value = pagewise_agent::parse_metric(&text, name);
+        assert!(value.is_none_or(|value| value >= 0.0), "{value:?}");
+    }
+}
+
+fn counter_seeds() -> Vec<Vec<u8>> {
+    let prometheus = "# TYPE requests_total counter\nrequests_total{code=\"200\",path=\"/a\\\"}\"} 12 1795700000\n\
+                      requests_total{code=\"500\"} 3.5e2 # {trace=\"a\"} 1\n# EOF\n";
+    [prometheus, "served 12\n"].map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
 fn named(name: &str) -> Target {

@@ -159,9 +159,9 @@ pub(crate) const GROUPS: &[Group] = &[
         proves: "every parser withstands what a fuzzer thinks of in 60 s",
         inputs: &[
             Crates(&[
-                "apply", "bench", "capture", "decide", "explain", "guest", "hostfs", "html", "lab",
-                "model", "observe", "pages", "plan", "report", "sample", "settings", "stats",
-                "terminal", "workload",
+                "agent", "apply", "bench", "capture", "decide", "explain", "guest", "hostfs",
+                "html", "lab", "model", "observe", "pages", "plan", "report", "sample", "settings",
+                "stats", "terminal", "workload",
             ]),
             Paths(&[
                 "fuzz",
