@@ -5,6 +5,7 @@
 //! If nothing has to be restored, the signals end the program as usual.
 
 use std::fmt;
+use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,15 +62,22 @@ impl Stop {
     }
 
     /// As [`Stop::listen`], but SIGHUP does not end the program: it sets the second flag, which asks
-    /// for the configuration to be read again. An error if that is not possible.
-    pub fn listen_with_reload() -> anyhow::Result<(Self, Arc<AtomicBool>)> {
+    /// for the configuration to be read again. Each of these signals ends a wait of the third. An error if
+    /// that is not possible.
+    pub fn listen_with_reload() -> anyhow::Result<(Self, Arc<AtomicBool>, SignalWait)> {
         let (stop, reload) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (woken, waker) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
         for signal in ENDING.into_iter().filter(|signal| *signal != SIGHUP) {
             signal_hook::flag::register_conditional_default(signal, stop.clone())?;
             signal_hook::flag::register(signal, stop.clone())?;
         }
         signal_hook::flag::register(SIGHUP, reload.clone())?;
-        Ok((Self(stop), reload))
+        // after the flags, because the handlers of a signal run in this order
+        for signal in ENDING {
+            signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
+        }
+        Ok((Self(stop), reload, SignalWait(woken)))
     }
 
     /// A flag that is never set, for work that must be completed.
@@ -98,6 +106,25 @@ impl Stop {
     /// The flag, for code that checks it between two steps.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
+    }
+}
+
+/// A wait that ends early when a signal of [`Stop::listen_with_reload`] arrives, or has arrived since the
+/// last wait.
+#[derive(Debug)]
+pub struct SignalWait(UnixStream);
+
+impl SignalWait {
+    /// Waits for `time` at most.
+    ///
+    /// # Errors
+    /// If the kernel cannot wait for the signal.
+    pub fn wait(&self, time: Duration) -> anyhow::Result<()> {
+        if poll_until(&self.0, Instant::now() + time)? {
+            let mut bytes = [0; 64];
+            while (&self.0).read(&mut bytes).is_ok_and(|number| number == bytes.len()) {}
+        }
+        Ok(())
     }
 }
 
@@ -136,5 +163,27 @@ fn poll_until(woken: &UnixStream, deadline: Instant) -> anyhow::Result<bool> {
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_a_wait_once_and_sets_its_flag() {
+        let (stop, reload, wait) = Stop::listen_with_reload().unwrap();
+        wait.wait(Duration::from_millis(1)).unwrap();
+        assert!(!stop.is_asked() && !reload.load(Ordering::SeqCst));
+        // also a signal that arrived before the wait
+        signal_hook::low_level::raise(SIGHUP).unwrap();
+        wait.wait(Duration::from_secs(3600)).unwrap();
+        assert!(reload.swap(false, Ordering::SeqCst) && !stop.is_asked());
+        let began = Instant::now();
+        wait.wait(Duration::from_millis(30)).unwrap();
+        assert!(began.elapsed() >= Duration::from_millis(30), "the signal was counted twice");
+        signal_hook::low_level::raise(SIGTERM).unwrap();
+        wait.wait(Duration::from_secs(3600)).unwrap();
+        assert!(stop.is_asked());
     }
 }

@@ -32,7 +32,7 @@ use pagewise_model::{
 use pagewise_observe::{HostRoot, OwnUsage, Scope, snapshot};
 use pagewise_report::{json, text};
 use pagewise_terminal::cost::{self, CostMeter};
-use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::interrupt::{SignalWait, Stop};
 use pagewise_terminal::{Global, Outcome, output, screen};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -44,8 +44,10 @@ use ksm::{Ksm, KsmRound};
 use proof::{Proof, ProofRound, Records, describe_measured};
 use reclaim::{ReclaimRound, ReclaimedCgroup, SwapState};
 
-/// How often the agent checks what is due, and how soon it notices a signal.
-const TICK: Duration = Duration::from_millis(500);
+/// The agent sleeps until something is due, so that it wakes an idle machine no more often than it reads
+/// something; a signal ends the sleep. What is due within the shortest one is done together.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(500);
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 /// How often other managers and the state of multi-gen LRU are checked.
 const LOOK_AROUND: Duration = Duration::from_secs(60);
 /// How often the cost of a refault is measured.
@@ -70,15 +72,16 @@ pub(super) fn run(
         output::print_text(&describe(&loaded), false)?;
         return Ok(Outcome::Done);
     }
-    let (stop, reload) = Stop::listen_with_reload()?;
+    let (stop, reload, signals) = Stop::listen_with_reload()?;
     let files = if args.dry_run { None } else { Some(AgentFiles::open(&state_folder())?) };
-    let mut agent = Agent::new(loaded, args, files, stop, reload)?;
+    let mut agent = Agent::new(loaded, args, files, (stop, reload, signals))?;
     agent.decide(None, format!("started; {}", count_targets(&agent.loaded)));
     agent.undo_left_behind();
     agent.write_status();
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    agent.go_on();
+    let went_on = agent.go_on();
     agent.end_ksm();
+    went_on?;
     agent.decide(None, "ended".to_owned());
     agent.write_status();
     Ok(Outcome::Done)
@@ -242,6 +245,7 @@ struct Agent {
     started_unix: u64,
     stop: Stop,
     reload: Arc<AtomicBool>,
+    signals: SignalWait,
 }
 
 impl Agent {
@@ -249,8 +253,7 @@ impl Agent {
         loaded: Loaded,
         args: &cli::Agent,
         files: Option<AgentFiles>,
-        stop: Stop,
-        reload: Arc<AtomicBool>,
+        (stop, reload, signals): (Stop, Arc<AtomicBool>, SignalWait),
     ) -> anyhow::Result<Self> {
         let flash = files.as_ref().map_or(Ok(None), AgentFiles::read_flash);
         let (flash, flash_unknown) = match flash {
@@ -293,6 +296,7 @@ impl Agent {
             started_unix: unix_now(),
             stop,
             reload,
+            signals,
         };
         if let Some(why) = damage {
             agent.decide(
@@ -383,7 +387,7 @@ impl Agent {
         self.tell_once(written);
     }
 
-    fn go_on(&mut self) {
+    fn go_on(&mut self) -> anyhow::Result<()> {
         while !self.stop.is_asked() {
             if self.reload.swap(false, Ordering::SeqCst) {
                 self.read_configuration();
@@ -393,10 +397,35 @@ impl Agent {
                 self.write_status();
             }
             if self.is_once && self.have_all_decided() {
-                return;
+                break;
             }
-            std::thread::sleep(TICK);
+            self.signals.wait(self.sleep())?;
         }
+        Ok(())
+    }
+
+    /// How long nothing is due, or may be done.
+    fn sleep(&self) -> Duration {
+        let now = self.start.elapsed();
+        let (mut idle, mut sleep) = (Duration::ZERO, LONGEST_SLEEP);
+        while sleep - idle > Duration::from_millis(1) {
+            let middle = idle + (sleep - idle) / 2;
+            if self.is_anything_due(now + middle) {
+                sleep = middle;
+            } else {
+                idle = middle;
+            }
+        }
+        sleep.max(self.budget.wait()).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
+    }
+
+    fn is_anything_due(&self, now: Duration) -> bool {
+        self.proofs.iter().any(|proof| proof.is_due(now))
+            || self.devices.iter().any(|device| device.is_due(now))
+            || self.cgroups.iter().any(|cgroup| cgroup.is_due(now))
+            || self.reclaimed.iter().any(|cgroup| cgroup.is_due(now))
+            || self.ksm.as_ref().is_some_and(|ksm| ksm.is_due(now))
+            || self.guard.as_ref().is_some_and(|guard| guard.is_due(now))
     }
 
     /// Switches KSM off if the agent has switched it on.

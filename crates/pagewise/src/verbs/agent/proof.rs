@@ -172,7 +172,7 @@ pub(super) fn describe_measured(settings: &SwitchbackSettings) -> String {
     };
     match metric_name {
         Some(name) => format!("{name} of {source} per CPU second of {cgroup}"),
-        None => format!("the number of {source} per CPU second of {cgroup}"),
+        None => format!("number of {source} per CPU second of {cgroup}"),
     }
 }
 
