@@ -47,6 +47,11 @@ impl CpuBudget {
         self.left > 0.0
     }
 
+    /// The CPU time that may be used at once now.
+    pub fn left(&self) -> Duration {
+        Duration::try_from_secs_f64(self.left.max(0.0)).unwrap_or(Duration::MAX)
+    }
+
     /// How long nothing may be done; zero if something may be done now.
     pub fn wait(&self) -> Duration {
         let seconds = (-self.left).max(0.0) * MINUTE / self.per_minute;

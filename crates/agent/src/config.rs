@@ -11,6 +11,9 @@
 //! [reclaim."/system.slice/web.service"]
 //! idle_after = "4m"
 //!
+//! [hugepages."/system.slice/web.service"]
+//! max_growth = "8M"
+//!
 //! [zram.zram0]
 //! flash_per_day = "1G"
 //!
@@ -35,6 +38,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::guard::GuardSettings;
+use crate::hugepages::HugepagesSettings;
 use crate::ksm::KsmSettings;
 use crate::reclaim::ReclaimSettings;
 use crate::switchback::{MetricSource, SwitchbackSettings};
@@ -49,6 +53,8 @@ pub struct Config {
     pub aging: BTreeMap<String, AgingSettings>,
     /// The cgroups of which unused memory is taken or not, by path.
     pub reclaim: BTreeMap<String, ReclaimSettings>,
+    /// The cgroups whose memory is collapsed into huge pages or not, by path.
+    pub hugepages: BTreeMap<String, HugepagesSettings>,
     /// The zram devices for which the loop is switched on or off, by name.
     pub zram: BTreeMap<String, ZramSettings>,
     /// Whether kernel same-page merging is switched on while it pays; `None` without such a section.
@@ -65,6 +71,7 @@ impl Default for Config {
             cpu_seconds_per_minute: 0.3,
             aging: BTreeMap::new(),
             reclaim: BTreeMap::new(),
+            hugepages: BTreeMap::new(),
             zram: BTreeMap::new(),
             ksm: None,
             guard: None,
@@ -86,6 +93,12 @@ impl Config {
         on.map(|(path, settings)| (path.as_str(), *settings))
     }
 
+    /// The cgroups whose memory is collapsed into huge pages.
+    pub fn hugepages_targets(&self) -> impl Iterator<Item = (&str, HugepagesSettings)> {
+        let on = self.hugepages.iter().filter(|(_, settings)| settings.is_on);
+        on.map(|(path, settings)| (path.as_str(), *settings))
+    }
+
     /// The loops that are proved.
     pub fn proved_loops(&self) -> impl Iterator<Item = (AgentLoop, &SwitchbackSettings)> {
         let settings_of = move |loop_: AgentLoop| Some((loop_, self.switchback.get(loop_.name())?));
@@ -96,6 +109,7 @@ impl Config {
         match loop_ {
             AgentLoop::Aging => self.aging_targets().next().is_some(),
             AgentLoop::Reclaim => self.reclaim_targets().next().is_some(),
+            AgentLoop::Hugepages => self.hugepages_targets().next().is_some(),
             AgentLoop::Zram => self.zram_targets().next().is_some(),
             AgentLoop::Ksm => self.ksm_settings().is_some(),
         }
@@ -158,6 +172,7 @@ const RELEVANT_PERCENT: (f64, f64) = (0.1, 50.0);
 const MOST_ARGUMENTS: usize = 64;
 /// Maximum length of a path, an argument, or the name of a counter.
 const LONGEST_TEXT: usize = 4096;
+const COVERAGE_PERCENT: (f64, f64) = (1.0, 100.0);
 const REFAULT_PERCENT: (f64, f64) = (0.1, 10.0);
 /// Two agings are half of this apart.
 const SHORTEST_IDLE: Duration = Duration::from_secs(20);
@@ -170,11 +185,13 @@ const A_CGROUP: &str =
     "the path of a cgroup below /sys/fs/cgroup, such as \"/system.slice/web.service\"";
 const A_COMMAND: &str = "the absolute path of a program and its arguments, such as [\"/usr/local/bin/served\", \"--total\"]";
 
-const SECTIONS: &[&str] = &["budget", "aging", "reclaim", "zram", "ksm", "guard", "switchback"];
+const SECTIONS: &[&str] =
+    &["budget", "aging", "reclaim", "hugepages", "zram", "ksm", "guard", "switchback"];
 const BUDGET_KEYS: &[&str] = &["cpu_seconds_per_minute"];
 const AGING_KEYS: &[&str] = &["enabled", "refaults_per_second", "agings_per_hour", "interval"];
 const RECLAIM_KEYS: &[&str] =
     &["enabled", "files_only", "idle_after", "refault_cpu_percent", "keep", "interval"];
+const HUGEPAGES_KEYS: &[&str] = &["enabled", "max_growth", "coverage_percent", "interval"];
 const SWITCHBACK_KEYS: &[&str] = &[
     "enabled",
     "cgroup",
@@ -297,6 +314,11 @@ impl Reader<'_> {
                 name @ "reclaim" => {
                     for (path, value) in self.table(name, value)? {
                         self.add_reclaim(path, value, config)?;
+                    }
+                }
+                name @ "hugepages" => {
+                    for (path, value) in self.table(name, value)? {
+                        self.add_hugepages(path, value, config)?;
                     }
                 }
                 name @ "zram" => {
@@ -472,6 +494,30 @@ impl Reader<'_> {
         let metric = text(value).filter(is_plain);
         let expected = "the name of a counter without labels, such as \"requests_total\"";
         metric.map(str::to_owned).ok_or_else(|| self.wrong(name, value, expected))
+    }
+
+    fn add_hugepages(
+        &self,
+        path: &Key<'_>,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let section = self.cgroup_section("hugepages", path)?;
+        let table = self.table(&section, value)?;
+        let settings = config.hugepages.entry(path.get_ref().to_string()).or_default();
+        for (key, value) in table {
+            let name = format!("{section}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "enabled" => settings.is_on = self.boolean(&name, value)?,
+                "max_growth" => settings.max_growth = self.size(&name, value)?,
+                "coverage_percent" => {
+                    settings.coverage_percent = self.number(&name, value, COVERAGE_PERCENT)?;
+                }
+                "interval" => settings.interval = self.duration(&name, value, LONGEST_INTERVAL)?,
+                _ => return Err(self.unknown(key, &name, "key", HUGEPAGES_KEYS)),
+            }
+        }
+        Ok(())
     }
 
     fn add_zram(
@@ -849,6 +895,37 @@ mod tests {
             );
         }
         assert!(refused("[reclaim.web]").contains("expected the path of a cgroup"));
+    }
+
+    #[test]
+    fn memory_of_a_named_cgroup_is_collapsed_within_the_defaults() {
+        let named =
+            parse(&[file("a", "[hugepages.\"/web\"]\n[switchback.hugepages]\ncgroup = '/web'")]);
+        let named = named.unwrap();
+        let all: Vec<_> = named.hugepages_targets().collect();
+        assert_eq!(all, [("/web", HugepagesSettings::default())]);
+        assert_eq!(named.proved_loops().next().unwrap().0, AgentLoop::Hugepages);
+        let text = "max_growth = '0'\ncoverage_percent = 75.5\ninterval = '10s'";
+        let later = "[hugepages.\"/web\"]\nenabled = false";
+        let set = parse(&[file("a", &format!("[hugepages.\"/web\"]\n{text}")), file("b", later)]);
+        let expected = HugepagesSettings {
+            is_on: false,
+            max_growth: Bytes::new(0),
+            coverage_percent: 75.5,
+            interval: Duration::from_secs(10),
+        };
+        assert_eq!(set.unwrap().hugepages["/web"], expected);
+        for (line, expected) in [
+            ("max_growth = 8", "a size as \"256M\" or \"2G\", found 8"),
+            ("coverage_percent = 101", "a number from 1 to 100, found 101"),
+            ("max_grow = '8M'", "did you mean max_growth?"),
+        ] {
+            let why = refused(&format!("[hugepages.\"/web\"]\n{line}"));
+            assert!(
+                why.starts_with("a.toml:2: hugepages.\"/web\".") && why.contains(expected),
+                "{why}"
+            );
+        }
     }
 
     #[test]

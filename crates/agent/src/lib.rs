@@ -10,6 +10,7 @@ mod budget;
 mod config;
 mod flash;
 mod guard;
+mod hugepages;
 mod ksm;
 mod managers;
 mod reclaim;
@@ -21,6 +22,7 @@ pub use budget::CpuBudget;
 pub use config::{AgingSettings, Config, ConfigError, ConfigFile, parse};
 pub use flash::FlashAccount;
 pub use guard::{Guard, GuardReading, GuardSettings};
+pub use hugepages::{HugepagesReading, HugepagesSettings, HugepagesStep, HugepagesTarget};
 pub use ksm::{KsmReading, KsmSettings, KsmStep, KsmTarget, describe_profit};
 pub use managers::{ksm_manager, other_manager};
 pub use reclaim::{

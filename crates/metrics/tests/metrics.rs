@@ -141,7 +141,7 @@ fn proofs() -> Vec<AgentProof> {
         refaults_per_second: None,
         memory_bytes: None,
     };
-    let [aging, reclaim, zram] = AgentLoop::PROVED;
+    let [aging, reclaim, zram] = [AgentLoop::Aging, AgentLoop::Reclaim, AgentLoop::Zram];
     vec![
         proof(aging, ProofVerdict::NotShownYet),
         proof(reclaim, ProofVerdict::Harms),

@@ -2,7 +2,7 @@
 //! Readings that limit an action on memory and are repeated while it runs: how short of memory the
 //! machine is, and the usage and limit of a cgroup.
 
-use pagewise_model::{Bytes, Cgroup, Percent, Reading, RefaultCounters};
+use pagewise_model::{Bytes, Cgroup, Name, Percent, Reading, RefaultCounters};
 
 use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
@@ -60,6 +60,34 @@ pub fn memory_cgroup(host: &HostRoot, path: &str) -> Option<Cgroup> {
     found
 }
 
+/// At most so many cgroups below one are searched for processes.
+const MOST_GROUPS: usize = 1024;
+
+/// The processes of the memory cgroup with this path and of those below it, with their names; none if
+/// there is no such group.
+pub fn cgroup_processes(host: &HostRoot, path: &str) -> Vec<(u32, Name)> {
+    let Some((root, _)) = crate::cgroup::memory_cgroups(host) else { return Vec::new() };
+    let folder = format!("{}/{}", root.trim_matches('/'), path.trim_matches('/'));
+    let mut groups = vec![folder.trim_end_matches('/').to_owned()];
+    let mut processes = Vec::new();
+    let mut at = 0;
+    while at < groups.len() {
+        let text = host.bytes(&format!("{}/cgroup.procs", groups[at])).unwrap_or_default();
+        let pids = text.split(|byte| *byte == b'\n').filter_map(number::<u32>);
+        processes.extend(pids.filter_map(|pid| {
+            let name = host.name_at(&format!("proc/{pid}/comm"));
+            name.value().cloned().map(|name| (pid, name))
+        }));
+        let below = host.folders(&groups[at]);
+        let below: Vec<String> =
+            below.into_iter().map(|name| format!("{}/{name}", groups[at])).collect();
+        groups.extend(below);
+        groups.truncate(MOST_GROUPS);
+        at += 1;
+    }
+    processes
+}
+
 /// The refaults of the memory cgroup with this path, those below it included, and what it has in
 /// swap; `None` if there is no such group or the kernel does not count them.
 pub fn refaults(host: &HostRoot, path: &str) -> Option<RefaultCounters> {
@@ -112,6 +140,25 @@ mod tests {
         ]);
         assert_eq!(found, Some(Charge { current: Bytes::new(5000), limit: None }));
         assert_eq!(of(&[("proc/self/mountinfo", V1)]), None, "no such group");
+    }
+
+    #[test]
+    fn processes_are_those_of_the_whole_tree() {
+        let files = [
+            ("proc/self/mountinfo", "25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+            ("sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),
+            ("sys/fs/cgroup/a/cgroup.procs", "12\n13\n"),
+            ("sys/fs/cgroup/a/b/cgroup.procs", "14\n"),
+            ("sys/fs/cgroup/c/cgroup.procs", "15\n"),
+            ("proc/12/comm", "redis-server\n"),
+            ("proc/14/comm", "redis-cli\n"),
+            ("proc/15/comm", "other\n"),
+        ];
+        let found = cgroup_processes(&host(files), "/a");
+        // 13 has ended meanwhile
+        assert_eq!(found, [(12, Name::from("redis-server")), (14, Name::from("redis-cli"))]);
+        assert!(cgroup_processes(&host(files), "/d").is_empty());
+        assert!(cgroup_processes(&host(Vec::<(&str, &str)>::new()), "/a").is_empty());
     }
 
     #[test]

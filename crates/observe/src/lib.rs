@@ -74,7 +74,7 @@ mod zswap;
 pub use calls::{OwnUsage, ticks};
 pub use cgroup::memory_cgroups;
 pub use cgroup_counters::CgroupCounters;
-pub use charge::{Charge, Shortage, charge, memory_cgroup, refaults, shortage};
+pub use charge::{Charge, Shortage, cgroup_processes, charge, memory_cgroup, refaults, shortage};
 pub use counters::read as counters;
 pub use damon::{Region as DamonRegion, idle_share, read_targets, regions as damon_regions};
 pub use extent::{Extent, extent};

@@ -15,6 +15,8 @@ pub enum AgentLoop {
     Aging,
     /// Takes unused memory of a cgroup.
     Reclaim,
+    /// Collapses memory of a cgroup into huge pages.
+    Hugepages,
     /// Recompresses unused pages of a zram device, and writes them to its backing device.
     Zram,
     /// Switches kernel same-page merging on while it pays.
@@ -24,13 +26,14 @@ pub enum AgentLoop {
 impl AgentLoop {
     /// The loops that can be switched on and off to find out whether they pay. What KSM has merged
     /// stays merged when it is switched off, so blocks without it would show nothing.
-    pub const PROVED: [Self; 3] = [Self::Aging, Self::Reclaim, Self::Zram];
+    pub const PROVED: [Self; 4] = [Self::Aging, Self::Reclaim, Self::Hugepages, Self::Zram];
 
     /// Its name, which is also that of its section in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aging => "aging",
             Self::Reclaim => "reclaim",
+            Self::Hugepages => "hugepages",
             Self::Zram => "zram",
             Self::Ksm => "ksm",
         }
@@ -80,6 +83,17 @@ pub enum AgentLimit {
         cpu_percent: Option<f64>,
         /// The share that it may use, in percent.
         cpu_percent_limit: f64,
+    },
+    /// Memory in huge pages, and by how much collapses made the cgroup grow.
+    Growth {
+        /// Bytes that collapses have added to the cgroup, since the agent or its programs were started.
+        growth_bytes: Bytes,
+        /// Bytes that they may add.
+        growth_limit_bytes: Bytes,
+        /// Anonymous memory of the cgroup that is in huge pages.
+        huge_bytes: Bytes,
+        /// All of its anonymous memory.
+        anon_bytes: Bytes,
     },
     /// Memory that was taken from a cgroup, and what of it is in swap.
     Reclaimed {

@@ -9,6 +9,7 @@ mod cgroup;
 mod configuration;
 mod device;
 mod guard;
+mod hugepages;
 mod ksm;
 mod metric_command;
 mod proof;
@@ -40,6 +41,7 @@ use crate::cli;
 use cgroup::{Cgroup, Surroundings};
 use configuration::Loaded;
 use device::{Device, DeviceRound, Flash, describe_time};
+use hugepages::{HugepagesCgroup, HugepagesRound, describe_settings};
 use ksm::{Ksm, KsmRound};
 use proof::{Proof, ProofRound, Records, describe_measured};
 use reclaim::{ReclaimRound, ReclaimedCgroup, SwapState};
@@ -115,6 +117,10 @@ fn count_targets(loaded: &Loaded) -> String {
     let reclaimed = config.reclaim_targets().count() as u64;
     let reclaim = (reclaimed > 0)
         .then(|| format!("reclaim is switched on for {}", count(reclaimed, "cgroup")));
+    let collapsed = config.hugepages_targets().count() as u64;
+    let hugepages = (collapsed > 0).then(|| {
+        format!("the loop for huge pages is switched on for {}", count(collapsed, "cgroup"))
+    });
     let zram = (devices > 0)
         .then(|| format!("the loop for zram is switched on for {}", count(devices, "device")));
     let ksm = config.ksm_settings().map(|_| "KSM is switched on while it pays".to_owned());
@@ -122,14 +128,8 @@ fn count_targets(loaded: &Loaded) -> String {
     let proved: Vec<&str> = config.proved_loops().map(|(loop_, _)| loop_.name()).collect();
     let proved = (!proved.is_empty())
         .then(|| format!("switchback proves whether {} pays", proved.join(" and ")));
-    let all: Vec<String> = aging
-        .into_iter()
-        .chain(reclaim)
-        .chain(zram)
-        .chain(ksm)
-        .chain(guard)
-        .chain(proved)
-        .collect();
+    let loops = aging.into_iter().chain(reclaim).chain(hugepages).chain(zram).chain(ksm);
+    let all: Vec<String> = loops.chain(guard).chain(proved).collect();
     match (all.is_empty(), loaded.paths.is_empty()) {
         (false, _) => all.join("; "),
         (true, false) => "nothing is switched on".to_owned(),
@@ -164,6 +164,9 @@ fn describe(loaded: &Loaded) -> String {
             settings.keep,
             settings.interval.as_secs_f64()
         ));
+    }
+    for (path, settings) in loaded.config.hugepages_targets() {
+        text.push_str(&format!("  {}: {}\n", Name::from(path), describe_settings(settings)));
     }
     for (name, settings) in loaded.config.zram_targets() {
         let recompressed = if settings.recompresses { ", recompressed" } else { "" };
@@ -227,6 +230,7 @@ struct Agent {
     looked_around: Option<Duration>,
     cgroups: Vec<Cgroup>,
     reclaimed: Vec<ReclaimedCgroup>,
+    collapsed: Vec<HugepagesCgroup>,
     swap: SwapState,
     /// CPU time of a refault, and when it was measured.
     refault_cost: Option<(Duration, Duration)>,
@@ -282,6 +286,7 @@ impl Agent {
             looked_around: None,
             cgroups: Vec::new(),
             reclaimed: Vec::new(),
+            collapsed: Vec::new(),
             swap: SwapState::default(),
             refault_cost: None,
             devices: Vec::new(),
@@ -326,6 +331,14 @@ impl Agent {
                 None => ReclaimedCgroup::new(path, settings),
             };
             self.reclaimed.push(cgroup);
+        }
+        let mut before = std::mem::take(&mut self.collapsed);
+        for (path, settings) in self.loaded.config.hugepages_targets() {
+            let cgroup = match before.iter().position(|cgroup| cgroup.path == path) {
+                Some(at) => before.swap_remove(at).with(settings),
+                None => HugepagesCgroup::new(path, settings),
+            };
+            self.collapsed.push(cgroup);
         }
         self.set_proofs();
         let mut before = std::mem::take(&mut self.devices);
@@ -424,6 +437,7 @@ impl Agent {
             || self.devices.iter().any(|device| device.is_due(now))
             || self.cgroups.iter().any(|cgroup| cgroup.is_due(now))
             || self.reclaimed.iter().any(|cgroup| cgroup.is_due(now))
+            || self.collapsed.iter().any(|cgroup| cgroup.is_due(now))
             || self.ksm.as_ref().is_some_and(|ksm| ksm.is_due(now))
             || self.guard.as_ref().is_some_and(|guard| guard.is_due(now))
     }
@@ -468,8 +482,10 @@ impl Agent {
     fn have_all_decided(&self) -> bool {
         let cgroups = self.cgroups.iter().all(|cgroup| cgroup.has_decided);
         let reclaimed = self.reclaimed.iter().all(|cgroup| cgroup.has_decided);
+        let collapsed = self.collapsed.iter().all(|cgroup| cgroup.has_decided);
+        let devices = self.devices.iter().all(|device| device.has_decided);
         let ksm = self.ksm.as_ref().is_none_or(|ksm| ksm.has_decided);
-        cgroups && reclaimed && ksm && self.devices.iter().all(|device| device.has_decided)
+        cgroups && reclaimed && collapsed && devices && ksm
     }
 
     fn read_configuration(&mut self) {
@@ -526,7 +542,8 @@ impl Agent {
             self.handle_guard(now);
         }
         let is_ksm_due = self.ksm.as_ref().is_some_and(|ksm| ksm.is_due(now));
-        if is_cgroup_due || is_reclaim_due || is_ksm_due {
+        let is_collapse_due = self.collapsed.iter().any(|cgroup| cgroup.is_due(now));
+        if is_cgroup_due || is_reclaim_due || is_collapse_due || is_ksm_due {
             self.look_around(now);
         }
         if is_ksm_due {
@@ -538,12 +555,15 @@ impl Agent {
         if is_reclaim_due {
             self.handle_reclaim(now);
         }
+        if is_collapse_due {
+            self.handle_hugepages();
+        }
         if is_device_due {
             self.handle_devices();
         }
         self.count_cpu();
-        let is_loop_due = is_cgroup_due || is_reclaim_due || is_ksm_due || is_device_due;
-        is_proof_due || is_guard_due || is_loop_due
+        let is_loop_due = is_cgroup_due || is_reclaim_due || is_collapse_due || is_device_due;
+        is_proof_due || is_guard_due || is_ksm_due || is_loop_due
     }
 
     fn may_go_on(&mut self) -> bool {
@@ -700,6 +720,35 @@ impl Agent {
         }
     }
 
+    fn handle_hugepages(&mut self) {
+        let off = self.describe_off(AgentLoop::Hugepages);
+        for at in 0..self.collapsed.len() {
+            if !self.may_go_on() {
+                return;
+            }
+            let now = self.start.elapsed();
+            let cgroup = &mut self.collapsed[at];
+            if !cgroup.is_due(now) {
+                continue;
+            }
+            let round = HugepagesRound {
+                host: &self.host,
+                processes: &self.surroundings.processes,
+                obstacle: self.surroundings.no_cgroups.as_deref(),
+                off: off.as_deref(),
+                block: self.surroundings.huge_page,
+                cpu_left: self.budget.left(),
+                stop: &self.stop,
+                now,
+                is_dry: self.is_dry,
+            };
+            if let Some(line) = cgroup.handle(&round) {
+                let path = cgroup.path.clone();
+                self.decide(Some(path), line);
+            }
+        }
+    }
+
     fn handle_devices(&mut self) {
         let off = self.describe_off(AgentLoop::Zram);
         for at in 0..self.devices.len() {
@@ -782,9 +831,10 @@ impl Agent {
     fn target_statuses(&self, now: Duration) -> Vec<AgentTarget> {
         let cgroups = self.cgroups.iter().map(|cgroup| cgroup.status(now));
         let reclaimed = self.reclaimed.iter().map(ReclaimedCgroup::status);
+        let collapsed = self.collapsed.iter().map(HugepagesCgroup::status);
         let devices = self.devices.iter().map(Device::status);
         let ksm = self.ksm.iter().map(Ksm::status);
-        cgroups.chain(reclaimed).chain(devices).chain(ksm).collect()
+        cgroups.chain(reclaimed).chain(collapsed).chain(devices).chain(ksm).collect()
     }
 
     /// Says an error of the agent's own files when it changes; the agent goes on without them.

@@ -181,6 +181,10 @@ fn print_target(page: &mut Page, target: &AgentTarget) {
             let actions = plural(u64::from(actions_in_hour), target.loop_.name());
             format!("{actions} in the last hour, of {actions_per_hour} allowed")
         }
+        AgentLimit::Growth { growth_bytes, growth_limit_bytes, huge_bytes, anon_bytes } => format!(
+            "{huge_bytes} of {anon_bytes} of anonymous memory in huge pages; grew by {growth_bytes} for them, of \
+             {growth_limit_bytes} allowed"
+        ),
         AgentLimit::Flash { flash_bytes_today, flash_bytes_per_day } => {
             format!("{flash_bytes_today} written to flash today, of {flash_bytes_per_day} allowed")
         }

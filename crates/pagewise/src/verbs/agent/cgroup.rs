@@ -7,7 +7,7 @@ use pagewise_agent::{AgingSettings, AgingStep, AgingTarget, other_manager};
 use pagewise_apply::aging::{self, AgingBudget, AgingFailure};
 use pagewise_apply::state_folder;
 use pagewise_model::{
-    AgentLimit, AgentLoop, AgentTarget, Aging, AgingEnd, AgingRecord, group_digits,
+    AgentLimit, AgentLoop, AgentTarget, Aging, AgingEnd, AgingRecord, Bytes, Snapshot, group_digits,
 };
 use pagewise_observe::{HostRoot, Scope, memory_cgroups, process_names, refaults, snapshot};
 use pagewise_terminal::interrupt::Stop;
@@ -25,14 +25,18 @@ pub(super) struct Surroundings {
     pub(super) no_cgroups: Option<String>,
     /// Why no cgroup can be aged; `None` if they can.
     pub(super) no_aging: Option<String>,
+    /// Size of a huge page; `None` if this kernel has none.
+    pub(super) huge_page: Option<Bytes>,
 }
 
 impl Surroundings {
     pub(super) fn read(host: &HostRoot) -> Self {
         let processes = process_names(host).into_iter().map(|(_, name)| name.to_string()).collect();
         let no_cgroups = describe_no_cgroups(host);
-        let no_aging = no_cgroups.clone().or_else(|| describe_no_aging(host));
-        Self { processes, no_cgroups, no_aging }
+        let seen = snapshot(host, &Scope::glance());
+        let no_aging = no_cgroups.clone().or_else(|| describe_no_aging(&seen));
+        let huge_page = seen.thp.pmd_size.get();
+        Self { processes, no_cgroups, no_aging, huge_page }
     }
 }
 
@@ -48,9 +52,8 @@ fn describe_no_cgroups(host: &HostRoot) -> Option<String> {
     Some(wrong.to_owned())
 }
 
-fn describe_no_aging(host: &HostRoot) -> Option<String> {
-    let mglru = snapshot(host, &Scope::glance()).mglru;
-    match mglru.is_on() {
+fn describe_no_aging(seen: &Snapshot) -> Option<String> {
+    match seen.mglru.is_on() {
         // otherwise the state would be that of the refaults until there are many
         Some(true) => {
             aging::check_aging().err().map(|why| format!("{:#}", anyhow::Error::new(why)))
