@@ -905,7 +905,7 @@ mod tests {
         let all: Vec<_> = named.hugepages_targets().collect();
         assert_eq!(all, [("/web", HugepagesSettings::default())]);
         assert_eq!(named.proved_loops().next().unwrap().0, AgentLoop::Hugepages);
-        let text = "max_growth = '0'\ncoverage_percent = 75.5\ninterval = '10s'";
+        let text = "max_growth = '0M'\ncoverage_percent = 75.5\ninterval = '10s'";
         let later = "[hugepages.\"/web\"]\nenabled = false";
         let set = parse(&[file("a", &format!("[hugepages.\"/web\"]\n{text}")), file("b", later)]);
         let expected = HugepagesSettings {

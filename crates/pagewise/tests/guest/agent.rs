@@ -2,6 +2,7 @@
 //! `pagewise agent` on real kernels: it ages a cgroup that the kernel never ages, and leaves alone one
 //! that the kernel ages, one whose `lru_gen` is locked, and a host without multi-gen LRU.
 
+mod guard;
 mod hugepages;
 mod ksm;
 mod reclaim;

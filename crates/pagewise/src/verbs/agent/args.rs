@@ -34,7 +34,14 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     least_profit = \"16M\"                   # what it must save, its own records subtracted\n  \
     cpu_percent = 5                        # of a CPU, at most, for its thread; from 0.1 to 100\n  \
     interval = \"1m\"                        # between two readings; from 2s to 10m\n  \
-    retry_after = \"24h\"                    # after it did not pay; from 1h to 720h; doubles, up to eightfold\n\n\
+    retry_after = \"24h\"                    # after it did not pay; from 1h to 720h; doubles, up to eightfold\n\n  \
+    [guard]                                # all loops pause for an hour when memory is short on the host\n  \
+    enabled = true\n  \
+    undo = false                           # true: undoes the last plan, if it changed settings alone\n  \
+    watch = \"24h\"                         # a plan is suspected for this long; from 1m to 720h\n  \
+    stall_percent = 10                     # of the time in which all tasks waited for memory (PSI full)\n  \
+    lasts = \"1m\"                          # for this long; a kill counts at once; from 2s to 1h\n  \
+    interval = \"10s\"                       # between two readings; from 2s to 10m\n\n\
     [switchback.reclaim]                   # or aging, zram: does the loop pay? It is switched on and off in random order\n  \
     enabled = true\n  \
     cgroup = \"/system.slice/web.service\"  # its work, memory and refaults are compared; required\n  \

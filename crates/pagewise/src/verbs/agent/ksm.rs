@@ -231,7 +231,7 @@ fn switch_off() -> Vec<String> {
             let own = plans.iter().filter(|plan| is_own(plan));
             own.flat_map(|plan| undo(&state, plan)).collect()
         }
-        Err(error) => vec![describe_not_undone(error.into())],
+        Err(error) => vec![describe_not_undone(&error.into())],
     }
 }
 
@@ -242,11 +242,11 @@ fn undo(state: &Path, plan: &InForce) -> Vec<String> {
                 |run: &&Recovered| run.returns.iter().any(|it| !it.outcome.is_settled());
             runs.iter().filter(unsettled).flat_map(text::describe_recovered).collect()
         }
-        Err(error) => vec![describe_not_undone(error.into())],
+        Err(error) => vec![describe_not_undone(&error.into())],
     }
 }
 
-fn describe_not_undone(error: anyhow::Error) -> String {
+fn describe_not_undone(error: &anyhow::Error) -> String {
     format!("what it has set is not undone: {error:#}; `pagewise undo` undoes it")
 }
 
