@@ -512,9 +512,10 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         name: "agent",
-        proves: "pagewise agent: ages what the kernel does not age, takes unused memory and pages of zram within limits, its service",
+        proves: "pagewise agent: ages what the kernel does not age, takes unused memory and pages of zram within limits, collapses \
+                 memory into huge pages, its service",
         inputs: &[
-            Alone(&["agent", "apply", "observe"]),
+            Alone(&["agent", "apply", "hugepages", "observe"]),
             GUEST_TESTS,
             Paths(&[
                 "crates/pagewise/tests/guest/agent.rs",
@@ -524,8 +525,23 @@ pub(crate) const GROUPS: &[Group] = &[
                 "packaging/systemd/pagewise-agent.service",
             ]),
         ],
-        minutes: 20.0,
+        minutes: 22.0,
         runs: guests(&["agent::"]),
+    },
+    Group {
+        name: "switchback",
+        proves: "pagewise agent: a loop that is switched on and off reclaims only while it says so, for a simulated day",
+        inputs: &[
+            Alone(&["agent", "stats"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/switchback.rs",
+                "crates/pagewise/src/verbs/agent.rs",
+                "crates/pagewise/src/verbs/agent",
+            ]),
+        ],
+        minutes: 6.0,
+        runs: guests(&["switchback::"]),
     },
     Group {
         name: "aging",

@@ -42,6 +42,7 @@ mod reboots;
 mod sizes;
 mod streams;
 mod swap_faults;
+mod switchback;
 mod systemd;
 mod thp;
 mod triage;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pages of the cgroups when that helps, reclaim \
-    their unused memory, take unused pages of the devices out of RAM, and switch KSM on while it pays. Runs until it is stopped; needs root.\n\n\
+    their unused memory, collapse memory into huge pages, take unused pages of the devices out of RAM, and switch KSM on \
+    while it pays. Runs until it is stopped; needs root.\n\n\
     The agent does nothing unless a file switches it on: /etc/pagewise/agent.toml, then the files *.toml and *.conf in \
     /etc/pagewise/agent.toml.d in the order of their names. A later file changes single keys of an earlier one:\n\n  \
     [budget]\n  \
@@ -23,6 +24,11 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     refault_cpu_percent = 1                # of the cgroup's CPU time, for bringing pages back; from 0.1 to 10\n  \
     keep = \"64M\"                           # it keeps at least this; without this key, what it uses\n  \
     interval = \"6s\"                        # between two readings; from 2s to 10m\n\n  \
+    [hugepages.\"/system.slice/web.service\"]  # collapses memory of this cgroup into huge pages\n  \
+    enabled = true\n  \
+    max_growth = \"8M\"                      # by which it may grow for them\n  \
+    coverage_percent = 90                  # nothing is done if so much of its memory is in huge pages\n  \
+    interval = \"1m\"                        # between two readings; from 2s to 10m\n\n  \
     [zram.zram0]                           # a zram device, as `pagewise status` prints it\n  \
     enabled = true\n  \
     idle_after = \"1h\"                      # pages unused for this long; from 2s to 24h\n  \
@@ -42,7 +48,7 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     stall_percent = 10                     # of the time in which all tasks waited for memory (PSI full)\n  \
     lasts = \"1m\"                          # for this long; a kill counts at once; from 2s to 1h\n  \
     interval = \"10s\"                       # between two readings; from 2s to 10m\n\n\
-    [switchback.reclaim]                   # or aging, zram: does the loop pay? It is switched on and off in random order\n  \
+    [switchback.reclaim]                   # or aging, hugepages, zram: does the loop pay? It is switched on and off in random order\n  \
     enabled = true\n  \
     cgroup = \"/system.slice/web.service\"  # its work, memory and refaults are compared; required\n  \
     metric_file = \"/run/web/metrics\"      # a counter of its work; without one, its CPU time is compared\n  \
@@ -60,6 +66,8 @@ pub(super) const AGENT: &str = "Watch named cgroups and zram devices, age the pa
     its memory at a time, in requests of 256 KiB; less or nothing if it needs pages again. Nothing is taken while the cgroup \
     grows or does far less than usual, and no anonymous memory without free swap in zram or zswap. The kernel reads \
     pages again when they are used, and no setting changes.\n\n\
+    With [hugepages], memory is collapsed as with `pagewise thp collapse` whenever too little of it is in huge pages, as \
+    after a fork; not while memory is short. The service needs two more capabilities for it (docs/agent.md).\n\n\
     Pages of a zram device that were unused for long enough are compressed again, and written to its backing device, \
     incompressible ones first. The kernel holds each writeback to what is left of flash_per_day, whoever wrote the rest \
     of it; a day is one of UTC. A page that is used again comes back by itself.\n\n\

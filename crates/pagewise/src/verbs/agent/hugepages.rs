@@ -17,6 +17,8 @@ use super::target_state::TargetState;
 
 /// The longest time of a run: the agent does nothing else meanwhile.
 const LONGEST_RUN: Duration = Duration::from_secs(2);
+/// If run follows run, the log gets one line in this time.
+const SUMMARY: Duration = Duration::from_secs(600);
 
 /// What a run needs of the agent.
 pub(super) struct HugepagesRound<'a> {
@@ -45,6 +47,8 @@ pub(super) struct HugepagesCgroup {
     growth: Bytes,
     pids: Vec<u32>,
     last: Option<HugepagesReading>,
+    /// When the log got the last line about a run.
+    said: Duration,
     pub(super) has_decided: bool,
 }
 
@@ -58,6 +62,7 @@ impl HugepagesCgroup {
             growth: Bytes::new(0),
             pids: Vec::new(),
             last: None,
+            said: Duration::ZERO,
             has_decided: false,
         }
     }
@@ -172,29 +177,31 @@ impl HugepagesCgroup {
             return self.set(format!("would collapse {size} into huge pages now"), "dry");
         }
         self.growth = done.growth;
-        let before = self.last;
+        let before = self.last.map_or(0.0, |reading| reading.coverage_percent());
+        let huge_before = self.last.map_or(Bytes::new(0), |reading| reading.huge);
         self.last = self.read(at.host, block).or(self.last);
-        self.finish(at, done.collapsed, done.left_alone.shared > 0);
-        let percent = |reading: Option<HugepagesReading>| {
-            reading.map_or(0.0, |reading| reading.coverage_percent())
-        };
-        let (state, kind) = if done.collapsed == 0 {
-            (describe_nothing(&done), "nothing")
-        } else {
-            let size = Bytes::new(block.get().saturating_mul(done.collapsed));
-            let (before, after) = (percent(before), percent(self.last));
-            let growth = done.growth.saturating_sub(wish.spent);
-            let why = done.stopped.as_ref().map(|why| format!("; ended: {why}"));
-            (
-                format!(
-                    "collapsed {size}: {before:.0} → {after:.0} % of its anonymous memory in huge pages, grew by \
-                     {growth} for it{}",
-                    why.unwrap_or_default()
-                ),
-                "collapsed",
-            )
-        };
-        self.set(state, kind)
+        let huge = self.last.map_or(Bytes::new(0), |reading| reading.huge);
+        let gained = huge.saturating_sub(huge_before);
+        // kernels without PAGEMAP_SCAN do not tell which blocks are huge, and collapse these again
+        let collapsed = if gained < block { 0 } else { done.collapsed };
+        self.finish(at, collapsed, done.left_alone.shared > 0);
+        if collapsed == 0 {
+            return self.set(describe_nothing(&done), "nothing");
+        }
+        let after = self.last.map_or(0.0, |reading| reading.coverage_percent());
+        let growth = done.growth.saturating_sub(wish.spent);
+        let ended = done.stopped.map(|why| format!("; ended: {why}")).unwrap_or_default();
+        let text = format!(
+            "collapsed {gained}: {before:.0} → {after:.0} % of its anonymous memory in huge pages, grew by {growth} \
+             for it{ended}"
+        );
+        let is_time = at.now.saturating_sub(self.said) >= SUMMARY;
+        let is_new = self.state.set(text, "collapsed");
+        if !(is_new || is_time) {
+            return None;
+        }
+        self.said = at.now;
+        Some(self.state.text().to_owned())
     }
 
     fn finish(&mut self, at: &HugepagesRound<'_>, collapsed: u64, has_shared: bool) {
