@@ -905,12 +905,12 @@ mod tests {
         let all: Vec<_> = named.hugepages_targets().collect();
         assert_eq!(all, [("/web", HugepagesSettings::default())]);
         assert_eq!(named.proved_loops().next().unwrap().0, AgentLoop::Hugepages);
-        let text = "max_growth = '0M'\ncoverage_percent = 75.5\ninterval = '10s'";
+        let text = "max_growth = '4K'\ncoverage_percent = 75.5\ninterval = '10s'";
         let later = "[hugepages.\"/web\"]\nenabled = false";
         let set = parse(&[file("a", &format!("[hugepages.\"/web\"]\n{text}")), file("b", later)]);
         let expected = HugepagesSettings {
             is_on: false,
-            max_growth: Bytes::new(0),
+            max_growth: Bytes::new(4096),
             coverage_percent: 75.5,
             interval: Duration::from_secs(10),
         };
