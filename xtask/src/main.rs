@@ -11,6 +11,7 @@ mod commits;
 mod dag;
 mod deny;
 mod fixture;
+mod fleet;
 mod fuzz;
 mod heads;
 mod licences;
@@ -79,6 +80,8 @@ enum Chore {
     Prepush,
     /// Show, compare, change and pack the recordings in fixtures/hosts
     Fixture(fixture::Args),
+    /// Check and test the programs for clusters in fleet, against a real control plane
+    Fleet(fleet::Args),
     /// Feed every parser with whatever a fuzzer thinks of
     Fuzz(fuzz::Args),
     /// Run the program on thousands of damaged inputs of each kind, and print what the worst cost: a long run
@@ -146,6 +149,7 @@ fn run(chore: Chore) -> Result<()> {
         }
         Chore::Prepush => run::run_to_success(run::program("make").arg("check")),
         Chore::Fixture(args) => fixture::main(&args),
+        Chore::Fleet(args) => fleet::main(&args),
         Chore::Fuzz(args) => fuzz::main(&args),
         Chore::Mutants(args) => mutants::main(&args),
         Chore::PowerLoss(args) => power_loss::main(&args),

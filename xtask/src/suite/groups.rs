@@ -103,9 +103,11 @@ const OLDEST: Input = Paths(&["xtask/scripts/check-oldest.sh", "xtask/scripts/tr
 /// - hostile inputs: `make test` runs a sample of them;
 /// - the groups of packages build the shipped program and fetch the root file systems of three
 ///   suites, although few changes affect them;
+/// - `fleet` needs Go, fetches hundreds of packages that nothing else here needs, and builds a control
+///   plane of Kubernetes once, in about 15 minutes of CPU time;
 /// - `incidents` has not been run as a whole since its script changed.
 pub(crate) const ONLY_IN_ALL: &[&str] =
-    &["hostile-recordings", "incidents", "packages", "packages-systemd", "riscv64"];
+    &["fleet", "hostile-recordings", "incidents", "packages", "packages-systemd", "riscv64"];
 
 const fn guests(tests: &'static [&'static str]) -> Runs {
     Runs::Guests { tests, program: Program::Whole }
@@ -153,6 +155,16 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
         minutes: 0.6,
         runs: Runs::Command(&["xtask/scripts/test-caches.sh"]),
+    },
+    Group {
+        name: "fleet",
+        proves: "the programs for clusters: definitions, roll-outs and faults against a real control plane",
+        inputs: &[
+            Crates(&["stats"]),
+            Paths(&["fleet", "xtask/src/fleet.rs", "xtask/scripts/cache.sh"]),
+        ],
+        minutes: 6.0,
+        runs: Runs::Chore(&["fleet"]),
     },
     Group {
         name: "fuzz",
