@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("self.trialSeconds >= 2 * self.windowSeconds").message("trialSeconds must be at least twice windowSeconds, or nodes undo the change before it is judged"),
+    validation = Rule::new("self.trialSeconds >= self.answerSeconds + 60").message("trialSeconds must be at least 60 more than answerSeconds, or nodes undo the change before it is judged"),
     validation = Rule::new("self.answerSeconds >= 2 * self.windowSeconds").message("answerSeconds must be at least twice windowSeconds, or nodes that still measure count as silent"),
 )]
 pub struct MemoryProfileSpec {
@@ -65,7 +65,7 @@ pub struct MemoryProfileSpec {
     pub waves: Vec<u32>,
     /// Most nodes that are on trial at the same time.
     #[serde(default = "default_concurrent")]
-    #[schemars(range(min = 1, max = 500))]
+    #[schemars(range(min = 10, max = 500))]
     pub max_concurrent: u32,
     /// Seconds for which nodes are measured before and after the change.
     #[serde(default = "default_window")]
@@ -117,7 +117,7 @@ fn default_trial() -> u32 {
 }
 
 fn default_answer() -> u32 {
-    3600
+    2400
 }
 
 fn default_guards() -> Vec<Guard> {
