@@ -72,10 +72,10 @@ pub struct ChangeRequest {
     )]
     pub want: Vec<String>,
     /// Seconds for which the node is measured before and after.
-    #[schemars(range(min = 10, max = 86400))]
+    #[schemars(range(min = 1, max = 86400))]
     pub window_seconds: u32,
     /// Seconds after which the node undoes the change by itself unless it is asked to keep it.
-    #[schemars(range(min = 20, max = 604800))]
+    #[schemars(range(min = 2, max = 604800))]
     pub trial_seconds: u32,
     /// When the controller asked, by the clock of the controller.
     pub requested_at: Time,

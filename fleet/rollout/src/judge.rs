@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn harm_to_a_minority_is_found_node_by_node() {
         let others = nodes(1, 40, |_| 1.0);
-        let changed = nodes(2, 40, |at| if at % 20 == 0 { 5.0 } else { 1.0 });
+        let changed = nodes(2, 40, |at| if at.is_multiple_of(20) { 5.0 } else { 1.0 });
         let found = verdict(&changed, &others);
         assert_eq!(
             (found.verdict, found.harmed),

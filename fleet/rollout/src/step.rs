@@ -143,7 +143,7 @@ impl<'a> Rollout<'a> {
                 self.result.message = "resumed; the next wave begins".to_owned();
             }
             Stage::Ready | Stage::Complete | Stage::Replacing | Stage::Deleting => {
-                self.begin_wave()
+                self.begin_wave();
             }
             Stage::Trying => self.await_wave(),
             Stage::Keeping => self.await_kept(),

@@ -71,7 +71,7 @@ impl Cluster {
         let machine = |at: usize| {
             let node = Node {
                 name: format!("node-{at:04}"),
-                kind: if at % 4 == 0 { "arm64" } else { "x86_64" }.to_owned(),
+                kind: if at.is_multiple_of(4) { "arm64" } else { "x86_64" }.to_owned(),
                 is_selected: true,
                 other_owner: None,
                 request: None,
@@ -280,7 +280,8 @@ fn a_good_profile_reaches_all_nodes() {
 fn harm_to_a_part_of_the_nodes_stops_the_roll_out() {
     for (share, most) in [(2, 10), (20, 250)] {
         for seed in 0..10 {
-            let nature = |at: usize| Nature::Effect(if at % share == 0 { 4.0 } else { 1.0 });
+            let nature =
+                |at: usize| Nature::Effect(if at.is_multiple_of(share) { 4.0 } else { 1.0 });
             let mut cluster = Cluster::new(seed, 1000, nature);
             cluster.run(&Profile { uid: format!("u{seed}"), ..profile() }, 60);
             assert_eq!(
@@ -331,7 +332,7 @@ fn nodes_that_refuse_are_left_out_and_dead_ones_are_named() {
 #[test]
 fn nodes_that_lie_do_not_hide_harm() {
     let lies = |effect: f64| {
-        move |at: usize| if at % 10 == 0 { Nature::Lies } else { Nature::Effect(effect) }
+        move |at: usize| if at.is_multiple_of(10) { Nature::Lies } else { Nature::Effect(effect) }
     };
     let mut cluster = Cluster::new(5, 1000, lies(2.0));
     cluster.run(&profile(), 60);
