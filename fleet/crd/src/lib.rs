@@ -8,6 +8,7 @@
 //! field that needs another) is a CEL rule, which the API server evaluates.
 
 #![expect(unreachable_pub, reason = "KubeSchema repeats each type inside a function")]
+#![expect(clippy::duplicated_attributes, reason = "each column has a type and a path")]
 
 mod advice;
 mod profile;

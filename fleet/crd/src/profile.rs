@@ -193,6 +193,9 @@ pub struct MemoryProfileStatus {
     /// The wave that is under way or was the last, from 0 (the canary).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<u32>,
+    /// Number of nodes that are changed in this wave.
+    #[serde(default)]
+    pub wave_size: u32,
     /// Nodes that the selector selects and that report to Pagewise.
     #[serde(default)]
     pub nodes: u32,
@@ -230,21 +233,24 @@ pub struct MemoryProfileStatus {
 }
 
 /// How far a roll-out is.
-#[derive(JsonSchema, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RolloutPhase {
-    /// The first nodes try the change.
-    Canary,
-    /// A wave is under way.
-    Wave,
+    /// Between two waves.
+    #[default]
+    Ready,
+    /// The nodes of a wave try the change, and are measured.
+    Trying,
+    /// The nodes of a wave did no worse than others, and are asked to keep the change.
+    Keeping,
     /// The profile is paused.
     Paused,
     /// All selected nodes that can be changed keep the change.
     Complete,
-    /// Harm was shown or not excluded; nodes are undoing the change.
+    /// Harm was shown or not excluded; nodes undo the change.
     Stopping,
-    /// Harm was shown or not excluded, and every node has undone the change or is named.
+    /// Harm was shown or not excluded; every node has undone the change, or is named in the message.
     Stopped,
-    /// The profile was edited; nodes undo the former change.
+    /// What the profile changes was edited; nodes undo the former change.
     Replacing,
     /// The profile is deleted; nodes undo the change.
     Deleting,

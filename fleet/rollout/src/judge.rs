@@ -41,9 +41,8 @@ pub struct Judgement {
     pub reasons: Vec<String>,
     /// Number of changed nodes that were measured.
     pub changed: usize,
-    /// Share of nodes that may be harmed although none was found among those changed, with 95 %
-    /// confidence.
-    pub unseen_share: f64,
+    /// Number of nodes that were measured without a change.
+    pub others: usize,
 }
 
 /// The comparison of one metric.
@@ -114,8 +113,8 @@ pub fn judge(guards: &[Guard], changed: &[Measured<'_>], others: &[Measured<'_>]
         verdict = Verdict::Harm;
         reasons.push(reason);
     }
-    let unseen_share = 1.0 - 0.05_f64.powf(1.0 / changed.len().max(1) as f64);
-    Judgement { verdict, comparisons, harmed, reasons, changed: changed.len(), unseen_share }
+    let (changed, others) = (changed.len(), others.len());
+    Judgement { verdict, comparisons, harmed, reasons, changed, others }
 }
 
 /// Pairs nodes of the same kind, in the order in which they come.
@@ -254,6 +253,10 @@ impl Judgement {
     /// The smallest effects that this comparison would probably have shown, in words.
     #[must_use]
     pub fn describe_smallest_effect(&self) -> String {
+        if self.others < LEAST_NODES {
+            return "only OOM kills and failures, because no nodes were left to compare with"
+                .to_owned();
+        }
         let effect = |comparison: &Comparison| {
             let effect = comparison.smallest_effect?;
             Some(format!("{} +{:.0} %", comparison.metric.name(), (effect * 100.0).ceil()))
@@ -262,10 +265,18 @@ impl Judgement {
         if effects.is_empty() {
             let pairs = self.comparisons.iter().map(|it| it.pairs).max().unwrap_or(0);
             return format!(
-                "only harm to single nodes: {pairs} of the {LEAST_PAIRS} pairs that an interval needs"
+                "only great harm to a single node: {pairs} of the {LEAST_PAIRS} pairs that an interval needs"
             );
         }
         effects.join(", ")
+    }
+
+    /// Largest share of nodes that may be greatly harmed although none was found among those changed, with
+    /// 95 % confidence. `None` if single nodes could not be judged.
+    #[must_use]
+    pub fn unseen_share(&self) -> Option<f64> {
+        let is_judged = self.others >= LEAST_NODES && self.changed > 0 && self.harmed.is_empty();
+        is_judged.then(|| 1.0 - 0.05_f64.powf(1.0 / self.changed as f64))
     }
 }
 
@@ -327,6 +338,15 @@ mod tests {
         let bad = verdict(&nodes(2, 4, |_| 3.0), &others);
         assert_eq!((bad.verdict, bad.harmed.len()), (Verdict::Harm, 4));
         assert!(bad.describe_smallest_effect().contains("4 of the 6 pairs"));
+        assert_eq!(bad.unseen_share(), None);
+        let good = verdict(&nodes(2, 10, |_| 1.0), &nodes(1, 10, |_| 1.0));
+        assert!(
+            (good.unseen_share().unwrap() - 0.259).abs() < 0.001,
+            "0.741 to the power of 10 is 5 %"
+        );
+        let alone = verdict(&nodes(2, 10, |_| 1.0), &[]);
+        assert!(alone.describe_smallest_effect().starts_with("only OOM kills"));
+        assert_eq!((alone.unseen_share(), alone.verdict), (None, Verdict::TooFew));
     }
 
     /// The typical ratio does not show it.

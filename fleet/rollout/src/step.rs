@@ -425,7 +425,9 @@ impl<'a> Rollout<'a> {
             Verdict::Harm => false,
         };
         let effect = judgement.describe_smallest_effect();
-        let unseen = judgement.unseen_share * 100.0;
+        let unseen = judgement.unseen_share().map_or_else(String::new, |share| {
+            format!("; up to {:.0} % of nodes may be greatly harmed unseen", (share * 100.0).ceil())
+        });
         self.result.judgement = Some(judgement);
         if !goes_on {
             return self.begin_stop(&format!("wave {wave}: {reasons}"));
@@ -442,9 +444,7 @@ impl<'a> Rollout<'a> {
             self.ask(&node.name, None);
         }
         self.set_stage(Stage::Keeping);
-        self.event(format!(
-            "wave {wave}: no harm found. It could show: {effect}; up to {unseen:.0} % of nodes may be harmed unseen"
-        ));
+        self.event(format!("wave {wave}: no harm found. It could show: {effect}{unseen}"));
         self.result.message = format!("wave {wave}: nodes are asked to keep the change");
     }
 

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The controller against a real API server, with simulated nodes that answer through the API.
+
+mod faults;
+mod nodes;
+mod thousand;
