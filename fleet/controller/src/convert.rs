@@ -201,7 +201,7 @@ fn values(values: &MetricValues) -> Values {
 
 /// The status that follows from a step.
 #[must_use]
-pub fn status(object: &MemoryProfile, step: &Step, now: Time) -> MemoryProfileStatus {
+pub fn status(object: &MemoryProfile, step: &Step, now: &Time) -> MemoryProfileStatus {
     let former = object.status.clone().unwrap_or_default();
     let mut timeline = former.timeline;
     let entry = |event: &String| TimelineEntry {
@@ -308,7 +308,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn state_of(status: serde_json::Value) -> NodeMemoryState {
+    fn state_of(status: &serde_json::Value) -> NodeMemoryState {
         let object = json!({
             "apiVersion": "pagewise.dev/v1alpha1", "kind": "NodeMemoryState", "metadata": {"name": "n"},
             "spec": {}, "status": status,
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn nodes_of_other_owners_are_recognised() {
-        let calm = state_of(json!({}));
+        let calm = state_of(&json!({}));
         let plain =
             node(json!({"metadata": {"name": "n", "labels": {"kubernetes.io/os": "linux"}}}));
         assert_eq!(other_owner(&plain, &calm), None);
@@ -340,10 +340,10 @@ mod tests {
         );
         assert_eq!(owner(&annotated).as_deref(), Some("Node Tuning Operator"));
         let tuned =
-            state_of(json!({"owners": [{"target": "vm.swappiness", "mechanism": "tuned"}]}));
+            state_of(&json!({"owners": [{"target": "vm.swappiness", "mechanism": "tuned"}]}));
         assert_eq!(other_owner(&plain, &tuned).as_deref(), Some("TuneD"));
         let sysctl =
-            state_of(json!({"owners": [{"target": "vm.swappiness", "mechanism": "sysctl"}]}));
+            state_of(&json!({"owners": [{"target": "vm.swappiness", "mechanism": "sysctl"}]}));
         assert_eq!(
             other_owner(&plain, &sysctl),
             None,
@@ -374,7 +374,7 @@ mod tests {
         };
         let member = node(json!({"metadata": {"name": "n", "labels": {"pool": "a"}}}));
         let cluster = BTreeMap::from([("n".to_owned(), &member)]);
-        let states = [state_of(json!({}))];
+        let states = [state_of(&json!({}))];
         let selected = |selector| {
             nodes(&object(selector), states.iter(), &cluster).map(|all| all[0].is_selected)
         };

@@ -148,6 +148,9 @@ impl Controller {
         self.nodes.wait_until_ready().await.context("Node")?;
         let mut renew = tokio::time::interval(self.leadership.pause());
         renew.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // An interval of its own: the other arms of the loop must not put it off.
+        let mut looks = tokio::time::interval(LOOKS_EACH.min(self.tick * 20));
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut was_held = false;
         loop {
             tokio::select! {
@@ -165,7 +168,7 @@ impl Controller {
                     }
                 }
                 () = news.notified() => self.look().await?,
-                () = tokio::time::sleep(LOOKS_EACH.min(self.tick * 20)) => self.look().await?,
+                _ = looks.tick() => self.look().await?,
             }
         }
     }
@@ -215,7 +218,7 @@ impl Controller {
         let state = convert::state(object.status.as_ref());
         let now = jiff::Timestamp::now();
         let found = step(&profile, &state, &read, now.as_second());
-        let status = convert::status(object, &found, Time(now));
+        let status = convert::status(object, &found, &Time(now));
         self.write_status(object, &status).await?;
         self.write_requests(object, &found, &states).await?;
         if is_deleted && found.may_go && found.requests.is_empty() {

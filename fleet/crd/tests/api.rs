@@ -2,6 +2,8 @@
 //! A real API server accepts the definitions and good objects, and refuses bad ones with a message that
 //! names the rule.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 use fleet_crd::{MemoryAdvice, MemoryProfile, NodeMemoryState, NodeMemoryStateStatus};
 use fleet_testbed::{install, shared_client};
 use kube::api::{Api, Patch, PatchParams, PostParams};

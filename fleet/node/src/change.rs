@@ -141,10 +141,8 @@ impl Progress {
 #[must_use]
 pub fn next(asked: &Asked, progress: Option<&Progress>, readings: &[Counters]) -> Task {
     let Some(now) = readings.last() else { return Task::Wait };
-    if let Some(progress) = progress {
-        if let Some(task) = check(progress, now) {
-            return task;
-        }
+    if let Some(task) = progress.and_then(|progress| check(progress, now)) {
+        return task;
     }
     match (asked, progress) {
         (Asked::Unknown, _) | (Asked::Nothing, None) => Task::Wait,

@@ -5,21 +5,29 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
-use fleet_node::pagewise::Pagewise;
+use clap::{Parser, Subcommand};
+use fleet_node::pagewise::{IN_ROOT, Pagewise, enter};
 use fleet_node::run::{Options, log_line, run};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Publishes what the memory of this node does, and carries out the changes that the controller asks for
 #[derive(Debug, Parser)]
-#[command(name = "pagewise-fleet-node", version)]
+#[command(name = "pagewise-fleet-node", version, subcommand_negates_reqs = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<InRoot>,
     /// Name of the node
-    #[arg(long, env = "NODE_NAME")]
-    node: String,
+    #[arg(long, env = "NODE_NAME", required = true)]
+    node: Option<String>,
     /// The program that reads and changes the node
     #[arg(long, default_value = "/usr/bin/pagewise")]
     pagewise: PathBuf,
+    /// Where the file system of the host is, if this runs in a container; --pagewise is below it
+    #[arg(long)]
+    root: Option<PathBuf>,
+    /// Carry out the changes of profiles; without this, the node refuses each change
+    #[arg(long)]
+    changes: bool,
     /// Folder for the record of a change; it must survive restarts
     #[arg(long, default_value = "/var/lib/pagewise-fleet")]
     folder: PathBuf,
@@ -37,12 +45,36 @@ struct Arguments {
     sample_every: u64,
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+#[derive(Debug, Subcommand)]
+enum InRoot {
+    /// Run a program of another root; the node program starts itself so
+    #[command(hide = true, name = IN_ROOT)]
+    InRoot {
+        root: PathBuf,
+        #[arg(last = true, required = true)]
+        program: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(InRoot::InRoot { root, program }) = &arguments.command {
+        let error = enter(root, program);
+        log_line(&format!("{} in {}: {error}", program.join(" "), root.display()));
+        return ExitCode::FAILURE;
+    }
+    run_program(arguments)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run_program(arguments: Arguments) -> ExitCode {
     let options = Options {
-        node: arguments.node,
-        pagewise: Pagewise { program: arguments.pagewise },
+        node: arguments.node.unwrap_or_default(),
+        pagewise: Pagewise {
+            program: arguments.pagewise,
+            root: arguments.root,
+            may_change: arguments.changes,
+        },
         folder: arguments.folder,
         features: arguments.features,
         every: Duration::from_secs(arguments.every),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The command lines of `pagewise`, and what its answers mean. Nothing else here starts it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -19,8 +19,31 @@ const MOST_BYTES: usize = 32 << 20;
 /// The program, as it is installed on the node.
 #[derive(Debug, Clone)]
 pub struct Pagewise {
-    /// Path of the program.
+    /// Path of the program; below `root`, if that is given.
     pub program: PathBuf,
+    /// Where the file system of the host is, if this program runs in a container.
+    pub root: Option<PathBuf>,
+    /// Whether changes may be made on this node; if not, each is refused.
+    pub may_change: bool,
+}
+
+/// The hidden command of the node program that runs a program in another root; see [`enter`].
+pub const IN_ROOT: &str = "in-root";
+
+/// Replaces this process by a program of another root, which sees only the files of that root.
+///
+/// # Errors
+/// If the root cannot be entered, which needs CAP_SYS_CHROOT, or the program not be run. On success, this
+/// does not return.
+pub fn enter(root: &Path, program: &[String]) -> std::io::Error {
+    use std::os::unix::process::CommandExt as _;
+    if let Err(error) = rustix::process::chroot(root).and_then(|()| rustix::process::chdir("/")) {
+        return error.into();
+    }
+    let Some((program, arguments)) = program.split_first() else {
+        return std::io::ErrorKind::InvalidInput.into();
+    };
+    std::process::Command::new(program).args(arguments).exec()
 }
 
 /// Why a command failed.
@@ -172,6 +195,10 @@ impl Pagewise {
     /// If the command fails after it may have changed something; pagewise then undoes it itself, and the
     /// message says what is left.
     pub async fn apply(&self, request: &ChangeRequest) -> Result<Applied, Failure> {
+        if !self.may_change {
+            let why = "changes are not enabled on this node: its program runs without --changes";
+            return Ok(Applied::Refused(why.to_owned()));
+        }
         let arguments = apply_arguments(request);
         let (success, answer, error) = self.run(&arguments, CHANGES_WITHIN).await?;
         let document: ApplyDocument = match serde_json::from_str(&answer) {
@@ -235,10 +262,17 @@ impl Pagewise {
         arguments: &[String],
         within: Duration,
     ) -> Result<(bool, String, String), Failure> {
-        let mut command = Command::new(&self.program);
+        let start = |error| Failure::Start { program: self.program.clone(), error };
+        let mut command = match &self.root {
+            None => Command::new(&self.program),
+            Some(root) => {
+                let mut command = Command::new(std::env::current_exe().map_err(start)?);
+                command.arg(IN_ROOT).arg(root).arg("--").arg(&self.program);
+                command
+            }
+        };
         command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
         command.env_remove("PAGER").env("NO_COLOR", "1");
-        let start = |error| Failure::Start { program: self.program.clone(), error };
         let late = |_| Failure::Late { command: arguments.join(" "), within };
         let output = tokio::time::timeout(within, command.output()).await.map_err(late)?;
         let output = output.map_err(start)?;

@@ -3,6 +3,8 @@
 //! arguments and answers as the real program does. What the real program does on a real machine is tested
 //! with that program.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -72,7 +74,7 @@ impl Fake {
     fn options(&self, node: &str) -> Options {
         Options {
             node: node.to_owned(),
-            pagewise: Pagewise { program: self.path("pagewise") },
+            pagewise: Pagewise { program: self.path("pagewise"), root: None, may_change: true },
             folder: self.path("state"),
             features: Some(self.path("features")),
             every: Duration::from_secs(1),
@@ -181,6 +183,19 @@ async fn changes(client: &Client) {
     ask(client, "n1", Some(&request(ChangeAction::Try, "r3"))).await;
     wait(client, "n1", "failed", is_in(ChangePhase::Failed, "r3")).await;
 
+    // Without --changes, nothing is started.
+    program.abort();
+    let applied = fake.said("apply").len();
+    let mut options = fake.options("n1");
+    options.pagewise.may_change = false;
+    let program = tokio::spawn(run(client.clone(), options, std::future::pending()));
+    ask(client, "n1", Some(&request(ChangeAction::Try, "r3b"))).await;
+    let status = wait(client, "n1", "refused", is_in(ChangePhase::Refused, "r3b")).await;
+    assert!(status.change.unwrap().message.unwrap().contains("not enabled"));
+    assert_eq!(fake.said("apply").len(), applied);
+    program.abort();
+    let program = start(client, &fake, "n1");
+
     // A request that goes while the change is on trial: the node undoes it by itself.
     fake.set("apply", r#"{"applied": {"journal": "8", "steps": []}}"#);
     ask(client, "n1", Some(&request(ChangeAction::Try, "r4"))).await;
@@ -270,4 +285,19 @@ async fn a_damaged_record_is_an_error() {
     );
     let error = format!("{:#}", opened.unwrap_err());
     assert!(error.contains("pagewise undo") && error.contains("change.json"), "{error}");
+}
+
+/// In another root the program sees only the files of that root. Needs root rights.
+#[test]
+fn a_program_runs_in_the_root_of_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |root: &Path, program: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pagewise-fleet-node"));
+        command.arg("in-root").arg(root).arg("--").args(program).output().unwrap()
+    };
+    let seen = run(Path::new("/"), &["/bin/ls", "-d", folder.path().to_str().unwrap()]);
+    assert!(seen.status.success(), "{seen:?}");
+    let missing = run(folder.path(), &["/bin/ls", "/"]);
+    let message = String::from_utf8(missing.stderr).unwrap();
+    assert!(!missing.status.success() && message.contains("/bin/ls / in"), "{message}");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The control plane leaves nothing behind, however the process that started it ends.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
