@@ -35,7 +35,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     if !args.quick {
         // Built here, so that its messages are not in the output of a test, and a failure has its own name.
         run::run_to_success(&mut run::program("fleet/control-plane.sh"))?;
-        run::run_to_success(&mut cargo("test", &["--workspace", "--test", "*"]))?;
+        let mut tests = cargo("test", &["--workspace", "--test", "*"]);
+        // Some tests run the program of this tree.
+        run::run_to_success(tests.env("FLEET_PAGEWISE", run::built_program()?))?;
     }
     Ok(())
 }

@@ -355,7 +355,7 @@ mod tests {
     fn only_nodes_of_one_kind_are_compared() {
         let kind = |total: &str, kernel: &str| {
             kind_of(&state_of(
-                json!({"architecture": "x86_64", "kernel": kernel, "memory": {"total": total}}),
+                &json!({"architecture": "x86_64", "kernel": kernel, "memory": {"total": total}}),
             ))
         };
         assert_eq!(kind("15900Mi", "6.12.9"), kind("16100Mi", "6.12.9"));

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use fleet_crd::{MemoryProfile, NodeMemoryState, NodeMemoryStateStatus};
+use fleet_crd::{MemoryAdvice, MemoryProfile, NodeMemoryState, NodeMemoryStateStatus};
 use fleet_testbed::{ControlPlane, make_nodes};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Secret;
@@ -97,6 +97,18 @@ async fn node_rights(config: &Config) {
         fleet_node::publish::write(&anywhere, "n1", &status("short")).await.is_err(),
         "a token without a node"
     );
+
+    // The same for what is said of pods.
+    let advices: Api<MemoryAdvice> = Api::default_namespaced(own.clone());
+    let advice = |node: &str| {
+        json!({
+            "apiVersion": "pagewise.dev/v1alpha1", "kind": "MemoryAdvice", "metadata": {"name": "web"},
+            "spec": {"nodeName": node, "podUid": "u"},
+        })
+    };
+    let force = PatchParams::apply("pagewise-node").force();
+    assert_eq!(code(advices.patch("web", &force, &Patch::Apply(advice("n2"))).await), 422);
+    advices.patch("web", &force, &Patch::Apply(advice("n1"))).await.unwrap();
 
     let states: Api<NodeMemoryState> = Api::all(own.clone());
     states.list(&ListParams::default()).await.unwrap();

@@ -122,15 +122,16 @@ pub enum SwapBehavior {
 #[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Advice {
-    /// too-low, fits, could-be, unknown and others, as `pagewise limits` prints it.
+    /// too-low, fits, could-be or not-known, as `pagewise limits` prints it.
     #[schemars(length(max = 32))]
     pub verdict: String,
     /// A request and limit that would do; missing if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub limit: Option<String>,
-    /// How reliable this is.
-    pub confidence: Confidence,
+    /// How reliable this is; missing if nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     /// From what it follows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 256)))]

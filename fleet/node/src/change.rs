@@ -74,8 +74,11 @@ pub enum Task {
     Look(String),
 }
 
-/// Seconds after the end of a trial after which the timer must have undone the change.
-const TIMER_TAKES: f64 = 120.0;
+/// Seconds after the end of a trial after which the timer must have undone the change: a tenth of the
+/// trial, and at most two minutes.
+fn timer_takes(trial: f64) -> f64 {
+    (trial / 10.0).min(120.0)
+}
 /// Most readings that are kept: at one each five minutes, a bit more than a day.
 const MOST_READINGS: usize = 320;
 
@@ -340,8 +343,8 @@ impl Changer {
         let done = match result {
             Ok(Applied::Changed { journal }) => {
                 let after_from = self.read().await;
-                let ends =
-                    crate::seconds_since_boot() + f64::from(request.trial_seconds) + TIMER_TAKES;
+                let trial = f64::from(request.trial_seconds);
+                let ends = crate::seconds_since_boot() + trial + timer_takes(trial);
                 let changed =
                     Progress { journal: Some(journal), trial_ends: Some(ends), ..progress };
                 match after_from {

@@ -5,6 +5,7 @@
 //! It reads no kernel file and changes no setting itself. Everything that concerns the machine is done by
 //! the program `pagewise`, whose command lines are all in [`pagewise`].
 
+pub mod advice;
 pub mod change;
 pub mod pagewise;
 pub mod publish;

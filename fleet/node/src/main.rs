@@ -40,6 +40,9 @@ struct Arguments {
     /// Most seconds between two writes to the API
     #[arg(long, default_value_t = 1800, value_parser = clap::value_parser!(u64).range(10..=86400))]
     heartbeat: u64,
+    /// Seconds between two looks at what the containers of this node need; 0 for none
+    #[arg(long, default_value_t = 1800, value_parser = clap::value_parser!(u64).range(0..=86400))]
+    advise_every: u64,
     /// Seconds between two samples of how well memory compresses
     #[arg(long, default_value_t = 3600, value_parser = clap::value_parser!(u64).range(60..=86400))]
     sample_every: u64,
@@ -79,6 +82,7 @@ async fn run_program(arguments: Arguments) -> ExitCode {
         features: arguments.features,
         every: Duration::from_secs(arguments.every),
         heartbeat: Duration::from_secs(arguments.heartbeat),
+        advise_every: Some(arguments.advise_every).filter(|it| *it > 0).map(Duration::from_secs),
         sample_every: Duration::from_secs(arguments.sample_every),
     };
     match start(options).await {

@@ -113,17 +113,19 @@ struct Complaint {
     why: String,
 }
 
-/// The parts of the document of `undo --json` that are used.
+/// The parts of the document of `verify --json` that are used.
 #[derive(Debug, Deserialize)]
-struct UndoDocument {
-    #[serde(default)]
+struct VerifyDocument {
     plans: Vec<InForce>,
 }
 
 #[derive(Debug, Deserialize)]
 struct InForce {
-    journal: String,
+    journal: Option<String>,
 }
+
+/// The exit status with which `verify` says that the machine differs from a plan.
+const DIFFERS: i32 = 3;
 
 /// The arguments that make the change of a request, with a timer on the node that undoes it.
 #[must_use]
@@ -149,10 +151,11 @@ pub fn undo_arguments(journal: &str) -> Vec<String> {
     ["undo", "--json", "--", journal].map(str::to_owned).to_vec()
 }
 
-/// The arguments that list the plans in force.
+/// The arguments that list the plans in force. `undo` lists them, too, but it would also undo what an
+/// interrupted run of somebody else left.
 #[must_use]
 pub fn list_arguments() -> Vec<String> {
-    ["undo", "--json"].map(str::to_owned).to_vec()
+    ["verify", "--json"].map(str::to_owned).to_vec()
 }
 
 impl Pagewise {
@@ -185,8 +188,8 @@ impl Pagewise {
     }
 
     async fn read(&self, arguments: &[String]) -> Result<String, Failure> {
-        let (success, answer, error) = self.run(arguments, READS_WITHIN).await?;
-        if success { Ok(answer) } else { Err(failed(arguments, &error)) }
+        let (code, answer, error) = self.run(arguments, READS_WITHIN).await?;
+        if code == Some(0) { Ok(answer) } else { Err(failed(arguments, &error)) }
     }
 
     /// Makes the change of a request.
@@ -200,7 +203,8 @@ impl Pagewise {
             return Ok(Applied::Refused(why.to_owned()));
         }
         let arguments = apply_arguments(request);
-        let (success, answer, error) = self.run(&arguments, CHANGES_WITHIN).await?;
+        let (code, answer, error) = self.run(&arguments, CHANGES_WITHIN).await?;
+        let success = code == Some(0);
         let document: ApplyDocument = match serde_json::from_str(&answer) {
             Ok(document) => document,
             Err(_) if !success => return Err(failed(&arguments, &error)),
@@ -228,8 +232,8 @@ impl Pagewise {
     /// If the command fails, for example because the timer has undone the change.
     pub async fn confirm(&self, journal: &str) -> Result<(), Failure> {
         let arguments = confirm_arguments(journal);
-        let (success, _, error) = self.run(&arguments, CHANGES_WITHIN).await?;
-        if success { Ok(()) } else { Err(failed(&arguments, &error)) }
+        let (code, _, error) = self.run(&arguments, CHANGES_WITHIN).await?;
+        if code == Some(0) { Ok(()) } else { Err(failed(&arguments, &error)) }
     }
 
     /// Undoes a change.
@@ -238,8 +242,8 @@ impl Pagewise {
     /// If the command fails; the message says what is left.
     pub async fn undo(&self, journal: &str) -> Result<(), Failure> {
         let arguments = undo_arguments(journal);
-        let (success, _, error) = self.run(&arguments, CHANGES_WITHIN).await?;
-        if success { Ok(()) } else { Err(failed(&arguments, &error)) }
+        let (code, _, error) = self.run(&arguments, CHANGES_WITHIN).await?;
+        if code == Some(0) { Ok(()) } else { Err(failed(&arguments, &error)) }
     }
 
     /// Whether a change is in force.
@@ -248,20 +252,20 @@ impl Pagewise {
     /// If the command fails.
     pub async fn is_in_force(&self, journal: &str) -> Result<bool, Failure> {
         let arguments = list_arguments();
-        let (success, answer, error) = self.run(&arguments, CHANGES_WITHIN).await?;
-        if !success {
+        let (code, answer, error) = self.run(&arguments, READS_WITHIN).await?;
+        if code != Some(0) && code != Some(DIFFERS) {
             return Err(failed(&arguments, &error));
         }
-        let document: UndoDocument =
+        let document: VerifyDocument =
             serde_json::from_str(&answer).map_err(|why| unreadable(&arguments, &why))?;
-        Ok(document.plans.iter().any(|plan| plan.journal == journal))
+        Ok(document.plans.iter().any(|plan| plan.journal.as_deref() == Some(journal)))
     }
 
     async fn run(
         &self,
         arguments: &[String],
         within: Duration,
-    ) -> Result<(bool, String, String), Failure> {
+    ) -> Result<(Option<i32>, String, String), Failure> {
         let start = |error| Failure::Start { program: self.program.clone(), error };
         let mut command = match &self.root {
             None => Command::new(&self.program),
@@ -281,7 +285,7 @@ impl Pagewise {
             return Err(Failure::Answer { command: arguments.join(" "), error });
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
+        Ok((output.status.code(), text(&output.stdout), text(&output.stderr)))
     }
 }
 

@@ -13,6 +13,7 @@ use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use tokio::sync::watch;
 
+use crate::advice::{Advisor, Limits};
 use crate::change::{Asked, Changer};
 use crate::pagewise::Pagewise;
 use crate::publish::{Schedule, write};
@@ -33,6 +34,8 @@ pub struct Options {
     pub every: Duration,
     /// Longest time between two writes to the API.
     pub heartbeat: Duration,
+    /// Time between two looks at what the containers of this node need; `None` for none.
+    pub advise_every: Option<Duration>,
     /// Time between two samples of how well memory compresses.
     pub sample_every: Duration,
 }
@@ -56,6 +59,8 @@ pub async fn run(client: Client, options: Options, stop: impl Future<Output = ()
         estimate: None,
         sampled: None,
         labels: None,
+        advisor: Advisor::default(),
+        advised: None,
     };
     tokio::select! {
         () = watching => Ok(()),
@@ -114,6 +119,8 @@ struct NodeLoop {
     estimate: Option<EstimateSummary>,
     sampled: Option<Instant>,
     labels: Option<String>,
+    advisor: Advisor,
+    advised: Option<Instant>,
 }
 
 impl NodeLoop {
@@ -125,6 +132,7 @@ impl NodeLoop {
                 while self.changer.advance(&asked).await? {
                     self.publish(&report).await;
                 }
+                self.advise(&report).await;
             }
             let pause = self.pause(&asked);
             tokio::select! {
@@ -172,6 +180,30 @@ impl NodeLoop {
         }
         self.changer.add(report.counters(crate::seconds_since_boot()));
         Some(report)
+    }
+
+    /// Publishes what the containers of this node need.
+    async fn advise(&mut self, report: &Report) {
+        let Some(every) = self.options.advise_every else { return };
+        if self.advised.is_some_and(|at| at.elapsed() < every) {
+            return;
+        }
+        // Also after a failure the next try is after the whole time: advice is not urgent.
+        self.advised = Some(Instant::now());
+        let limits = match self.options.pagewise.limits().await {
+            Ok(limits) => limits,
+            Err(error) => return log_line(&error.to_string()),
+        };
+        let limits = match Limits::parse(&limits) {
+            Ok(limits) => limits,
+            Err(error) => return log_line(&format!("pagewise limits: {error}")),
+        };
+        let node = &self.options.node;
+        let written =
+            self.advisor.publish(&self.client, node, &limits, &report.swap_limits(), now()).await;
+        if let Err(error) = written {
+            log_line(&format!("the advice for containers was not written: {error}"));
+        }
     }
 
     /// Writes the labels of the node where node-feature-discovery reads them.

@@ -30,6 +30,7 @@ capabilities*) echo pagewise.dev/zram=true ;;
 *--confirm*) [ -e "$here/confirm-fails" ] && { echo "the timer has ended" >&2; exit 1; }; echo '{}' ;;
 apply*) cat "$here/apply" ;;
 undo*--*) echo '{"plans": []}' ;;
+verify*) cat "$here/verify"; exit 3 ;;
 esac
 "#;
 
@@ -79,6 +80,7 @@ impl Fake {
             features: Some(self.path("features")),
             every: Duration::from_secs(1),
             heartbeat: Duration::from_secs(2),
+            advise_every: None,
             sample_every: Duration::from_secs(3600),
         }
     }
@@ -203,6 +205,15 @@ async fn changes(client: &Client) {
     ask(client, "n1", None).await;
     wait(client, "n1", "forgotten", |status| status.change.is_none()).await;
     assert_eq!(fake.said("undo")[1..], ["undo --json -- 8"]);
+
+    // The timer of the node ends: the node looks whether the change is gone.
+    fake.set("apply", r#"{"applied": {"journal": "9", "steps": []}}"#);
+    fake.set("verify", r#"{"plans": [{"journal": "4"}, {"journal": null}]}"#);
+    let short = ChangeRequest { trial_seconds: 2, ..request(ChangeAction::Try, "r5") };
+    ask(client, "n1", Some(&short)).await;
+    let status = wait(client, "n1", "undone", is_in(ChangePhase::Undone, "r5")).await;
+    assert!(status.change.unwrap().message.unwrap().contains("its timer has undone it"));
+    assert_eq!(fake.said("verify"), ["verify --json"]);
 
     // An object that somebody deletes comes back.
     api.delete("n1", &DeleteParams::default()).await.unwrap();
