@@ -20,7 +20,7 @@ use spdx::{Expression, ParseMode};
 
 use crate::run;
 
-/// The manifests of our two workspaces.
+/// The manifests of our two workspaces. That of `fleet` has rules of its own: see [`crate::fleet`].
 const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
 /// The only source of packages, as lock files name it.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
@@ -122,23 +122,26 @@ struct Dependency {
 }
 
 pub(crate) fn main() -> Result<()> {
-    let path = run::project().join("deny.toml");
+    check("deny.toml", &MANIFESTS)
+}
+
+/// Checks the packages of some workspaces against the rules in a file.
+pub(crate) fn check(file: &str, manifests: &[&str]) -> Result<()> {
+    let path = run::project().join(file);
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let rules: Rules = toml::from_str(&text).with_context(|| path.display().to_string())?;
     let target = run::host_target()?;
     let (mut packages, mut wrong) = (BTreeMap::new(), Vec::new());
-    for manifest in MANIFESTS {
+    for manifest in manifests {
         let used = read_used_packages(manifest, &target)?;
         wrong.extend(rules.bans.find_second_versions(&used, manifest));
         packages.extend(used.into_iter().map(|package| (package.id.clone(), package)));
     }
     let packages: Vec<Package> = packages.into_values().collect();
     wrong.extend(rules.wrong(&packages)?);
-    ensure!(wrong.is_empty(), "deny.toml forbids:\n{}", wrong.join("\n"));
+    ensure!(wrong.is_empty(), "{file} forbids:\n{}", wrong.join("\n"));
     let others = packages.iter().filter(|package| package.source.is_some()).count();
-    println!(
-        "{others} packages of others have licences, versions and sources that deny.toml allows"
-    );
+    println!("{others} packages of others have licences, versions and sources that {file} allows");
     Ok(())
 }
 

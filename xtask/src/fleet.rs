@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 use clap::Args as Arguments;
 
-use crate::run;
+use crate::{deny, run};
 
 const MANIFEST: [&str; 2] = ["--manifest-path", "fleet/Cargo.toml"];
 
@@ -28,7 +28,10 @@ pub(crate) fn main(args: &Args) -> Result<()> {
             cargo("test", &["--package", "fleet-crd", "--test", "generated"]).env("BLESS", "1"),
         );
     }
-    run::run_to_success(run::cargo().args(["fmt", "--check"]).args(MANIFEST))?;
+    // cargo fmt finds the packages of a workspace only from within its folder.
+    let folder = run::project().join("fleet");
+    run::run_to_success(run::cargo().args(["fmt", "--check"]).current_dir(folder))?;
+    deny::check("fleet/deny.toml", &["fleet/Cargo.toml"])?;
     let lints = ["--workspace", "--all-targets", "--", "--deny", "warnings"];
     run::run_to_success(&mut cargo("clippy", &lints))?;
     run::run_to_success(&mut cargo("test", &["--workspace", "--lib", "--bins"]))?;

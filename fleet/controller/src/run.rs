@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use fleet_crd::{FINALIZER, MemoryProfile, MemoryProfileStatus, NodeMemoryState};
 use fleet_rollout::{Step, step};
-use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, Patch, PatchParams};
-use kube::runtime::{WatchStreamExt as _, reflector, watcher};
+use kube::runtime::watcher::Event;
+use kube::runtime::{reflector, watcher};
 use kube::{Client, Resource, ResourceExt as _};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -103,20 +103,21 @@ where
         + serde::de::DeserializeOwned
         + 'static,
 {
-    let (store, writer) = reflector::store::<K>();
+    let (store, mut writer) = reflector::store::<K>();
     let news = news.clone();
-    let events = watcher(Api::<K>::all(client.clone()), watcher::Config::default().page_size(200))
-        .default_backoff()
-        .modify(move |object| {
-            object.meta_mut().managed_fields = None;
-            strip(object);
-        });
-    let watching = reflector::reflector(writer, events).for_each(move |event| {
-        if let Err(error) = event {
-            log_line(&format!("{}: {error}", K::kind(&())));
+    let config = watcher::Config::default().page_size(200);
+    let watching = fleet_watch::follow(Api::<K>::all(client.clone()), config, move |event| {
+        match event {
+            Ok(mut event) => {
+                if let Event::InitApply(object) | Event::Apply(object) = &mut event {
+                    object.meta_mut().managed_fields = None;
+                    strip(object);
+                }
+                writer.apply_watcher_event(&event);
+            }
+            Err(error) => log_line(&format!("{}: {error}", K::kind(&()))),
         }
         news.notify_one();
-        std::future::ready(())
     });
     (store, watching)
 }
@@ -189,7 +190,7 @@ impl Controller {
                 }
             }
         }
-        // Changes that come together are looked at together.
+        // Changes that come together are handled together.
         tokio::time::sleep(self.tick).await;
         Ok(())
     }

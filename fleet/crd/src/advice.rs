@@ -57,7 +57,7 @@ pub struct MemoryAdviceStatus {
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub containers: Vec<ContainerMemory>,
-    /// Containers of the pod whose cgroup was not found, so nothing is said of them.
+    /// Containers of the pod whose cgroup was not found, so that there is no advice for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 63)))]
     pub not_measured: Vec<String>,

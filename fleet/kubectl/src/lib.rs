@@ -2,7 +2,7 @@
 //! `kubectl pagewise limits`: the advice for the containers of a namespace, and the commands with which a
 //! person raises limits.
 //!
-//! A command is only given where it cannot harm: it raises a limit, or sets one where there is none, and
-//! names how it is undone. Nothing here lowers a limit; a smaller one that would do is only printed.
+//! A command is only printed if it cannot harm: it raises a limit that is too low, and comes with the
+//! command that undoes it. Nothing here lowers a limit; a smaller one that would do is only printed.
 
 pub mod limits;

@@ -70,7 +70,7 @@ pub enum Task {
         /// Nobody asks about the change any longer.
         forget: bool,
     },
-    /// Look whether the timer has undone the change.
+    /// Check that the timer has undone the change.
     Look(String),
 }
 
@@ -381,7 +381,7 @@ impl Changer {
         self.store(done)
     }
 
-    /// Looks whether the timer has undone the change. Returns whether this was decided.
+    /// Checks that the timer has undone the change. Returns whether this was decided.
     async fn look(&mut self, journal: &str) -> Result<bool> {
         let (phase, message) = match self.pagewise.is_in_force(journal).await {
             Ok(false) => (

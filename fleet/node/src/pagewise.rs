@@ -83,7 +83,7 @@ pub enum Failure {
     },
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
     /// The change is in force until its timer ends.

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use fleet_crd::{EstimateSummary, NodeMemoryState};
-use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::Api;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher;
 use tokio::sync::watch;
 
 use crate::advice::{Advisor, Limits};
@@ -74,34 +73,27 @@ async fn follow(client: Client, node: String, sender: watch::Sender<Asked>) {
     let api: Api<NodeMemoryState> = Api::all(client);
     let config = watcher::Config::default().fields(&format!("metadata.name={node}"));
     let mut found = false;
-    let mut events = watcher(api, config).default_backoff().boxed();
-    loop {
-        let event = match events.try_next().await {
-            Ok(Some(event)) => event,
-            Ok(None) => return,
-            Err(error) => {
-                log_line(&format!("the API does not say what is asked: {error}"));
-                continue;
-            }
-        };
+    fleet_watch::follow(api, config, |event| {
         let asked = match event {
-            watcher::Event::Init => {
+            Err(error) => return log_line(&format!("the API does not say what is asked: {error}")),
+            Ok(watcher::Event::Init) => {
                 found = false;
-                continue;
+                return;
             }
-            watcher::Event::InitApply(state) | watcher::Event::Apply(state) => {
+            Ok(watcher::Event::InitApply(state) | watcher::Event::Apply(state)) => {
                 found = true;
                 state.spec.change.map_or(Asked::Nothing, |change| Asked::Change(Box::new(change)))
             }
-            watcher::Event::InitDone if found => continue,
-            watcher::Event::InitDone | watcher::Event::Delete(_) => Asked::Nothing,
+            Ok(watcher::Event::InitDone) if found => return,
+            Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => Asked::Nothing,
         };
         sender.send_if_modified(|last| {
             let is_new = *last != asked;
             *last = asked;
             is_new
         });
-    }
+    })
+    .await;
 }
 
 /// Prints a line to the log of the container.

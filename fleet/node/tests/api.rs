@@ -206,7 +206,7 @@ async fn changes(client: &Client) {
     wait(client, "n1", "forgotten", |status| status.change.is_none()).await;
     assert_eq!(fake.said("undo")[1..], ["undo --json -- 8"]);
 
-    // The timer of the node ends: the node looks whether the change is gone.
+    // The timer of the node ends: the node checks that the change is gone.
     fake.set("apply", r#"{"applied": {"journal": "9", "steps": []}}"#);
     fake.set("verify", r#"{"plans": [{"journal": "4"}, {"journal": null}]}"#);
     let short = ChangeRequest { trial_seconds: 2, ..request(ChangeAction::Try, "r5") };

@@ -5,7 +5,7 @@
 //! of its kind that was not changed, at random; the ratio of the two is free of what changed on all nodes
 //! in this time. [`PairedRatio`] gives the typical ratio with a 95 % interval, from six pairs on.
 //!
-//! The typical ratio does not show harm to a minority. Therefore each changed node is also looked at
+//! The typical ratio does not show harm to a minority. Therefore each changed node is also judged
 //! alone ([`Judgement::harmed`]).
 
 use std::collections::BTreeMap;

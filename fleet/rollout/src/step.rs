@@ -12,7 +12,7 @@ use crate::{
 
 /// Most nodes that are only measured in a wave.
 const MOST_COMPARED: usize = 40;
-/// Fewest, if there are so many of the kind: what is usual on nodes cannot be told from one.
+/// Fewest, if there are so many of the kind: one node does not show what is usual.
 const LEAST_COMPARED: usize = 10;
 /// A wave stops if more of its nodes fail or do not answer: one in this number.
 const ONE_FAILURE_IN: usize = 10;
