@@ -3,7 +3,7 @@
 //! is suspected.
 //!
 //! The loops have brakes of their own; this is the one of the whole host. Time in which all tasks that
-//! could run waited for memory (PSI `full`) is lost for every program, and a kill is what nobody wants.
+//! could run waited for memory (PSI `full`) is lost for every program.
 
 use std::time::Duration;
 

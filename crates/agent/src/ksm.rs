@@ -62,7 +62,7 @@ pub enum KsmStep {
     LeaveAlone(String),
     /// It is off, because it did not pay: why, and how long it stays off.
     Rest(String, Duration),
-    /// Switch it on. [`KsmTarget::begin`] takes what came of it.
+    /// Switch it on. Then call [`KsmTarget::begin`].
     SwitchOn,
     /// It is on, and has not scanned all memory twice.
     Measure,
@@ -286,7 +286,7 @@ mod tests {
             if self.worth == 0 {
                 return;
             }
-            let scans = u64::try_from(on.as_secs() / self.scan.as_secs()).unwrap();
+            let scans = on.as_secs() / self.scan.as_secs();
             self.reading.full_scans = Some(self.scans_before + scans);
             self.reading.tracked = Some(Pages::new(100_000));
             self.reading.profit = Some(if scans >= 2 { self.worth } else { -6 * MIB });
