@@ -68,11 +68,11 @@ fn suspect_plan(settings: &GuardSettings, unix_now: u64, is_dry: bool) -> Vec<St
     }
     match undo_plans(&state_folder(), UndoTarget::One(id)) {
         Ok(runs) => {
-            let lines = runs.iter().filter(|run: &&Recovered| !run.returns.is_empty());
-            let lines = lines.flat_map(text::describe_recovered);
-            std::iter::once(format!("{what}; it was undone, because `undo` is true"))
-                .chain(lines)
-                .collect()
+            let is_kept = |run: &Recovered| run.returns.iter().any(|it| !it.outcome.is_settled());
+            let extent = if runs.iter().any(is_kept) { "undone in part" } else { "undone" };
+            let mut lines = vec![format!("{what}; it was {extent}, because `undo` is true")];
+            lines.extend(runs.iter().flat_map(text::describe_recovered));
+            lines
         }
         Err(error) => {
             let why = anyhow::Error::new(error);

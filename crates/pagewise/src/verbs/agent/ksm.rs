@@ -2,7 +2,6 @@
 //! Kernel same-page merging (KSM): reads it, asks `pagewise_agent` what to do, and switches it on by a plan
 //! of one step, so that its journal lists it and `pagewise undo` can undo it, too.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -118,7 +117,14 @@ impl Ksm {
                 }
             },
             KsmStep::SwitchOff(why) => {
-                let mut lines = switch_off();
+                let mut lines = match switch_off() {
+                    Ok(lines) => lines,
+                    // it stays switched on, so the next reading tries again
+                    Err(error) => {
+                        let is_news = self.state.set(describe_not_undone(&error), "not undone");
+                        return Vec::from_iter(is_news.then(|| self.state.text().to_owned()));
+                    }
+                };
                 let wait = describe_time(self.target.end(at.now, why.clone()));
                 let line = format!("switched off, tried again in {wait}: {why}");
                 self.state.set(&*line, &why);
@@ -155,11 +161,14 @@ impl Ksm {
         if !self.target.is_on() {
             return Vec::new();
         }
-        let mut lines = switch_off();
-        lines.push(
-            "switched off, because the loop ends; pages that are merged stay merged".to_owned(),
-        );
-        lines
+        match switch_off() {
+            Ok(mut lines) => {
+                let line = "switched off, because the loop ends; pages that are merged stay merged";
+                lines.push(line.to_owned());
+                lines
+            }
+            Err(error) => vec![describe_not_undone(&error)],
+        }
     }
 }
 
@@ -216,34 +225,29 @@ pub(super) fn undo_left_behind() -> Vec<String> {
     if !is_left {
         return Vec::new();
     }
-    let mut lines = switch_off();
-    if lines.is_empty() {
-        lines.push("switched off what an agent that was killed had switched on".to_owned());
+    match switch_off() {
+        Ok(lines) if lines.is_empty() => {
+            vec!["switched off what an agent that was killed had switched on".to_owned()]
+        }
+        Ok(lines) => lines,
+        Err(error) => vec![describe_not_undone(&error)],
     }
-    lines
 }
 
-/// Undoes the plans by which an agent has switched KSM on. Returns what could not be undone.
-fn switch_off() -> Vec<String> {
+/// Undoes the plans by which an agent has switched KSM on. Returns what is not as it was before, because
+/// somebody else has changed it since.
+///
+/// # Errors
+/// If another run holds the lock, or the journals cannot be read.
+fn switch_off() -> anyhow::Result<Vec<String>> {
     let state = state_folder();
-    match plans_in_force(&state) {
-        Ok(plans) => {
-            let own = plans.iter().filter(|plan| is_own(plan));
-            own.flat_map(|plan| undo(&state, plan)).collect()
-        }
-        Err(error) => vec![describe_not_undone(&error.into())],
+    let mut lines = Vec::new();
+    for plan in plans_in_force(&state)?.iter().filter(|plan| is_own(plan)) {
+        let runs = undo_plans(&state, UndoTarget::One(&plan.journal))?;
+        let is_unsettled = |run: &&Recovered| run.returns.iter().any(|it| !it.outcome.is_settled());
+        lines.extend(runs.iter().filter(is_unsettled).flat_map(text::describe_recovered));
     }
-}
-
-fn undo(state: &Path, plan: &InForce) -> Vec<String> {
-    match undo_plans(state, UndoTarget::One(&plan.journal)) {
-        Ok(runs) => {
-            let unsettled =
-                |run: &&Recovered| run.returns.iter().any(|it| !it.outcome.is_settled());
-            runs.iter().filter(unsettled).flat_map(text::describe_recovered).collect()
-        }
-        Err(error) => vec![describe_not_undone(&error.into())],
-    }
+    Ok(lines)
 }
 
 fn describe_not_undone(error: &anyhow::Error) -> String {
